@@ -1,0 +1,1 @@
+"""Jobs: measure what the store lacks and publish it. Here core and store meet."""

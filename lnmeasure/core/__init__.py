@@ -1,0 +1,1 @@
+"""A Setting becomes Readings. The only part of the house that loads torch."""

@@ -1,0 +1,124 @@
+"""Inits: how weights are drawn. Each is one small function registered by name.
+
+An init maps the raw draw of a tensor, U(0, 1), to its values:
+
+    scheme(weight, raw) -> values, of raw's shape [n_out, n_in]
+
+weight says which tensor this is. Unless an init is registered with whole_model=True, embeddings and head are the
+setup's: embeddings N(0, embedding_std^2), head Xavier-uniform.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lnmeasure.core.draws import normal, raw_draw, uniform
+from lnmeasure.core.registry import Entry, Registry
+from lnmeasure.records import Setting, Setup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weight:
+    """Which tensor is drawn: its role, its fans, its block from 1 (0 outside blocks) and the stack's depth L."""
+
+    role: str
+    n_in: int
+    n_out: int
+    block: int
+    depth: int
+
+    @property
+    def is_residual_output(self) -> bool:
+        """True for W_O and W_2, the matrices that write into the stream."""
+        return self.role in ("wo", "w2")
+
+    @property
+    def xavier_variance(self) -> float:
+        """2 / (n_in + n_out), Glorot and Bengio 2010."""
+        return 2 / (self.n_in + self.n_out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Init(Entry):
+    """A registered scheme, and whether it draws embeddings and head too (the setup's embedding_std then rests)."""
+
+    whole_model: bool
+
+
+INITS = Registry("init")
+
+
+def init(*, source: str, whole_model: bool = False, unconfirmed: str | None = None) -> Callable:
+    """Register the decorated scheme and hand it back unchanged."""
+
+    def register(function: Callable) -> Callable:
+        INITS.add(Init(function=function, source=source, whole_model=whole_model, unconfirmed=unconfirmed))
+        return function
+
+    return register
+
+
+@init(source="Glorot and Bengio 2010")
+def xavier_uniform(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ U(-a, a), a = sqrt(6 / (n_in + n_out))"""
+    return uniform(raw, math.sqrt(3 * weight.xavier_variance))
+
+
+@init(source="Glorot and Bengio 2010")
+def xavier_normal(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ N(0, 2 / (n_in + n_out))"""
+    return normal(raw, math.sqrt(weight.xavier_variance))
+
+
+@init(source="Xavier, with the residual scaling of Radford et al. 2019 (GPT-2) alone")
+def xavier_residual(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ U(-a, a), a = sqrt(6 / (n_in + n_out)); W_O and W_2 divided by sqrt(2L)"""
+    scale = math.sqrt(2 * weight.depth) if weight.is_residual_output else 1.0
+    return xavier_uniform(weight, raw) / scale
+
+
+@init(source="Radford et al. 2019 (GPT-2) and its released code", whole_model=True)
+def gpt2(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ N(0, 0.02^2); W_O and W_2 ~ N(0, 0.02^2 / (2L)); embeddings and head N(0, 0.02^2) too"""
+    return normal(raw, 0.02 / math.sqrt(2 * weight.depth) if weight.is_residual_output else 0.02)
+
+
+Weights = list[dict[str, Tensor]]
+
+
+def draw_blocks(setting: Setting) -> Weights:
+    """The weights of every block: a dict by role of [n_out, n_in] tensors in the setup's dtype."""
+    shapes = setting.setup.weight_shapes()
+    return [
+        {role: draw_weight(setting, role, block, shape) for role, shape in shapes.items()}
+        for block in range(1, setting.depth + 1)
+    ]
+
+
+def draw_weight(setting: Setting, role: str, block: int, shape: tuple[int, int]) -> Tensor:
+    """One tensor of shape [n_out, n_in] as the setting's init draws it, in the setup's dtype."""
+    weight = Weight(role=role, n_in=shape[1], n_out=shape[0], block=block, depth=setting.depth)
+    values = INITS[setting.init].function(weight, raw_draw(setting.seed, role, block, shape))
+    return values.to(getattr(torch, setting.setup.dtype))
+
+
+def draw_embedding(setting: Setting) -> Tensor:
+    """[V, d] embedding: N(0, embedding_std^2) of the setup, or the init's where it draws the whole model."""
+    return _outside_blocks(setting, "embedding", lambda raw: normal(raw, setting.setup.embedding_std))
+
+
+def draw_head(setting: Setting) -> Tensor:
+    """[V, d] head: Xavier-uniform, or the init's where it draws the whole model. For an untied head."""
+    bound = math.sqrt(6 / (setting.setup.width + setting.setup.vocab))
+    return _outside_blocks(setting, "head", lambda raw: uniform(raw, bound))
+
+
+def _outside_blocks(setting: Setting, role: str, of_setup: Callable[[Tensor], Tensor]) -> Tensor:
+    setup: Setup = setting.setup
+    if INITS[setting.init].whole_model:
+        return draw_weight(setting, role, 0, (setup.vocab, setup.width))
+    raw = raw_draw(setting.seed, role, 0, (setup.vocab, setup.width))
+    return of_setup(raw).to(getattr(torch, setup.dtype))

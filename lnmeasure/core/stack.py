@@ -1,0 +1,80 @@
+"""A stack of blocks, each attention then FFN, run forward under the eyes of a Watch."""
+
+import math
+from functools import partial
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lnmeasure.core.initialise import Weights
+from lnmeasure.core.placements import PLACEMENTS, Place
+from lnmeasure.records import Setting, Setup
+
+
+class Watch(Protocol):
+    """What sees the tensors of a forward pass. Every method may read; add also returns the residual sum."""
+
+    def enter(self, block: int) -> None:
+        """Block number block (from 1) begins."""
+
+    def add(self, sublayer: str, stream: Tensor, branch: Tensor) -> Tensor:
+        """The residual sum of 'attention' or 'ffn': stream + branch, both [batch, seq, d]."""
+
+    def attended(self, logits: Tensor | None, visible: Tensor, weights: Tensor) -> None:
+        """Scaled logits before masking, [batch, heads, seq, seq], which are unmasked [seq, seq], softmax weights."""
+
+    def normed(self, x: Tensor) -> None:
+        """x, [batch, seq, d], is about to be divided by a norm."""
+
+    def leave(self, output: Tensor) -> None:
+        """The block ends; output, [batch, seq, d], is what the next one receives."""
+
+
+def forward(x: Tensor, weights: Weights, setting: Setting, watch: Watch) -> Tensor:
+    """Hidden states the head reads, [batch, seq, d], from x_0 = x of the same shape."""
+    setup, placement = setting.setup, PLACEMENTS[setting.placement]
+    norm = partial(normalise, setup=setup, watch=watch)
+    for block, matrices in enumerate(weights, start=1):
+        watch.enter(block)
+        for name, function in (("attention", attend), ("ffn", feed_forward)):
+            sublayer = partial(function, matrices=matrices, setup=setup, watch=watch)
+            place = Place(block=block, depth=setting.depth)
+            x = placement.function(x, sublayer, [norm] * placement.norms, partial(watch.add, name), place)
+        watch.leave(x)
+    return norm(x) if placement.final_norm else x
+
+
+def normalise(x: Tensor, setup: Setup, watch: Watch) -> Tensor:
+    """LayerNorm or RMSNorm over d at gain 1 and bias 0. x: [batch, seq, d]."""
+    watch.normed(x)
+    rule = F.layer_norm if setup.norm == "layernorm" else F.rms_norm
+    return rule(x, (setup.width,), eps=setup.eps)
+
+
+def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -> Tensor:
+    """Multi-head self-attention without biases. x: [batch, seq, d] -> [batch, seq, d]."""
+    values = _heads(F.linear(x, matrices["wv"]), setup)
+    visible = torch.ones(setup.seq_len, setup.seq_len, dtype=torch.bool, device=x.device)
+    if setup.attention == "causal":
+        visible = visible.tril()
+    if setup.attention == "uniform":
+        logits, weights = None, (visible / setup.seq_len).to(x.dtype)
+    else:
+        queries, keys = (_heads(F.linear(x, matrices[role]), setup) for role in ("wq", "wk"))
+        logits = queries @ keys.transpose(-1, -2) / math.sqrt(setup.d_head)
+        weights = logits.masked_fill(~visible, -math.inf).softmax(dim=-1)
+    watch.attended(logits, visible, weights)
+    mixed = (weights @ values).transpose(1, 2).reshape(x.shape)
+    return F.linear(mixed, matrices["wo"]) if setup.output_projection else mixed
+
+
+def feed_forward(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -> Tensor:
+    """W2 activation(W1 x), without biases. x: [batch, seq, d] -> [batch, seq, r d] -> [batch, seq, d]."""
+    return F.linear(getattr(F, setup.activation)(F.linear(x, matrices["w1"])), matrices["w2"])
+
+
+def _heads(x: Tensor, setup: Setup) -> Tensor:
+    """[batch, seq, d] -> [batch, heads, seq, d_head]."""
+    return x.reshape(*x.shape[:2], setup.heads, setup.d_head).transpose(1, 2)

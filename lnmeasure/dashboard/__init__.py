@@ -1,0 +1,1 @@
+"""Charts and prose: pure functions of DataFrames. The only part with altair."""

@@ -1,0 +1,145 @@
+"""What every contract view and column means, with its unit: kept in the file itself as COMMENT ON."""
+
+import duckdb
+
+from lnmeasure.records import QUANTITIES
+
+VIEWS = {
+    "by_cell": "One row per measured cell: setup, placement, init, depth, seed. Whole-stack readings and provenance.",
+    "by_block": "One row per cell, stack and block: the per-block readings of one seed.",
+    "by_depth": "One row per setup, placement, init and depth: means over seeds of whole-stack readings.",
+    "profile": "One row per setup, placement, init, depth, stack and block: means over seeds of per-block readings.",
+    "comparison": "One row per setup, placement, init and depth: post's top_grad_w2 over this placement's, geometric "
+    "mean of per-seed ratios.",
+    "slope": "One row per setup, placement, init, quantity and range of depths: log-log slope of the quantity against "
+    "depth, fitted per seed over every depth of the range. The default range is 8 to 64.",
+    "setup_info": "One row per setup: every constant of the measurement.",
+    "placement_info": "One row per placement: where the norm sits.",
+    "init_info": "One row per init: how weights are drawn.",
+    "refresh_log": "One row per refresh of the store.",
+    "meta": "One row: which publication of the store this is.",
+}
+
+SHARED = {
+    "setup": "Name of the set of constants, see setup_info.",
+    "placement": "Where the norm sits, see placement_info.",
+    "init": "How weights are drawn, see init_info.",
+    "depth": "Number of blocks L (a block is attention and FFN).",
+    "seed": "Seed of every draw of the cell; the same seed is a paired comparison across placements, inits, depths.",
+    "stack": "'decoder' or 'encoder'.",
+    "block": "Block from 1 (bottom) to depth (top).",
+    "n_seeds": "Number of seeds.",
+    "refresh": "Number of the refresh, see refresh_log.",
+    "name": "Name used in every other view.",
+    "equation": "Update or rule, as in the code's docstring. N is the norm, F a sublayer, L the depth.",
+    "source": "Where the equation comes from.",
+    "unconfirmed": "What could not be checked against the source; null where all was.",
+    "commit": "Git commit of the code, with '+' where files differed from it; null outside a checkout.",
+}
+
+OWN = {
+    "by_cell": {
+        "status": "'ok', or the reason why a reading of the cell is null although it exists ('overflow').",
+        "measured_at": "When the cell was measured, UTC.",
+        "measurement_version": "Version of the measuring code; cells of another version are measured again.",
+        "wall_s": "Wall time of the cell in seconds.",
+    },
+    "by_depth": {"top_grad_w2_geomean": "Geometric mean over seeds of top_grad_w2 [nat]."},
+    "comparison": {
+        "placement": "The placement whose gradient is the denominator; the numerator is post's.",
+        "estimate": "Geometric mean over seeds of post's top_grad_w2 over this placement's [1].",
+        "low": "Lower end of the 95 % t interval over seeds, computed on logs [1].",
+        "high": "Upper end of the 95 % t interval over seeds, computed on logs [1].",
+    },
+    "slope": {
+        "quantity": "'sigma', 'top_grad_w2' or 'bottom_grad_w2' (the first block's grad_w2).",
+        "depth_min": "Smallest depth of the fit.",
+        "depth_max": "Largest depth of the fit.",
+        "n_depths": "Number of depths of the fit; seeds that lack one are left out.",
+        "estimate": "Mean over seeds of the slope d ln(quantity) / d ln(depth) [1].",
+        "low": "Lower end of the 95 % t interval over seeds of the slope [1].",
+        "high": "Upper end of the 95 % t interval over seeds of the slope [1].",
+    },
+    "setup_info": {
+        "width": "Width d of the stream.",
+        "heads": "Number of attention heads.",
+        "ffn_ratio": "r = d_ff / d.",
+        "activation": "Activation of the FFN.",
+        "attention": "'causal', 'bidirectional', or 'uniform' (all positions alike, no W_Q and W_K).",
+        "output_projection": "Whether attention has W_O.",
+        "norm": "'layernorm' or 'rmsnorm', gain 1, bias 0.",
+        "eps": "The norm's epsilon, added to the variance.",
+        "seq_len": "Sequence length T.",
+        "batch": "Sequences in the batch, B.",
+        "vocab": "Vocabulary size V.",
+        "embedding_std": "Standard deviation of an embedding entry, unless the init draws the whole model.",
+        "input": "'tokens' through an embedding, or 'gaussian' vectors.",
+        "data": "'uniform' or 'zipf' tokens and targets, drawn independently.",
+        "tied_head": "Whether the head is the embedding.",
+        "dtype": "Precision of the forward and backward pass; readings are reduced in float64.",
+        "numel_w1": "Entries of W1: divide a gradient norm by the root of this for the rms per entry.",
+        "numel_w2": "Entries of W2.",
+        "numel_attention": "Entries of each of W_Q, W_K, W_V, W_O.",
+    },
+    "refresh_log": {
+        "started": "Start, UTC.",
+        "finished": "End of measuring, UTC; null where the refresh was cut off and a later one went on.",
+        "planned": "Cells its grids ask for.",
+        "measured": "Cells it measured.",
+        "reused": "Cells that were there already.",
+        "failed": "Cells that raised an error.",
+        "package": "Version of lnmeasure.",
+        "torch": "Version of torch.",
+        "python": "Version of Python.",
+        "processor": "Processor model.",
+        "threads": "Worker processes, of one thread each.",
+        "wall_s": "Wall time of measuring in seconds.",
+    },
+    "meta": {
+        "schema_version": "Version of tables and views; raised when a view changes.",
+        "generation": "Number of this publication, from 1.",
+        "published_at": "When this file was published, UTC.",
+        "package_version": "Version of lnmeasure that published it.",
+    },
+}
+
+_ENDINGS = {
+    "_mean": "Mean over seeds: {}",
+    "_low": "Lower end of the 95 % t interval over seeds: {}",
+    "_high": "Upper end of the 95 % t interval over seeds: {}",
+}
+
+
+def column_comment(view: str, column: str) -> str:
+    """The definition and unit of one column of one contract view. KeyError where nobody has written it."""
+    if column in OWN.get(view, {}):
+        return OWN[view][column]
+    if column in SHARED:
+        return SHARED[column]
+    for ending, text in _ENDINGS.items():
+        if column.endswith(ending):
+            return text.format(_definition(column.removesuffix(ending)))
+    return _definition(column)
+
+
+def write_comments(connection: duckdb.DuckDBPyConnection) -> None:
+    """Put every comment into the database of a connection that has just run schema.sql."""
+    for view, text in VIEWS.items():
+        kind = "TABLE" if view == "meta" else "VIEW"
+        connection.execute(f"COMMENT ON {kind} {view} IS {_quoted(text)}")
+        for (column,) in connection.execute(
+            "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND database_name = current_database()",
+            [view],
+        ).fetchall():
+            connection.execute(f"COMMENT ON COLUMN {view}.{column} IS {_quoted(column_comment(view, column))}")
+
+
+def _definition(quantity: str) -> str:
+    if quantity == "bottom_grad_w2":
+        return "grad_w2 of the first block [nat]."
+    known = QUANTITIES[quantity]
+    return f"{known.definition} [{known.unit}]."
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
