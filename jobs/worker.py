@@ -10,13 +10,11 @@ from lnmeasure.store.building import Measured
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    "MALLOC_TRIM_THRESHOLD_": str(2**30),
-    "MALLOC_MMAP_THRESHOLD_": str(2**30),
 }
 
 
 def prepare_environment() -> None:
-    """Call in the driver before workers are spawned: glibc and OpenMP read these when a process starts."""
+    """Call in the driver before workers are spawned: OpenMP reads these when a process starts."""
     os.environ.update(_ENVIRONMENT)
 
 

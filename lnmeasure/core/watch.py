@@ -48,6 +48,7 @@ class Instrument:
     def leave(self, output: Tensor) -> None:
         """Reads the finished block and hooks its stream, so that the backward pass leaves its norms here."""
         block, stream, rows = self._block, self._sum, output.detach()
+        self._sum = None  # the stream holds our hook: keeping it here would be a cycle no collector can free
         self.read("stream_rms", metrics.rms(stream.detach()), block)
         self.read("token_cosine", metrics.token_cosine(rows), block)
         self.read("cross_sequence_cosine", metrics.cross_sequence_cosine(rows), block)

@@ -1,0 +1,7 @@
+-- one row per depth measured for post and pre in the setup with the init
+SELECT depth
+FROM by_depth
+WHERE setup = $setup AND init = $init AND placement IN ('post', 'pre')
+GROUP BY depth
+HAVING count(DISTINCT placement) = 2
+ORDER BY depth

@@ -1,0 +1,5 @@
+-- one row per placement and block at the depth: rms of the un-normalised stream leaving the block
+SELECT placement, block, n_seeds, stream_rms_mean AS mean, stream_rms_low AS low, stream_rms_high AS high
+FROM profile
+WHERE setup = $setup AND init = $init AND depth = $depth AND placement IN ('post', 'pre') AND stack = 'decoder'
+ORDER BY placement, block

@@ -1,0 +1,5 @@
+-- one row: how many seeds the setup was measured with, and by which code
+SELECT count(DISTINCT seed)::INTEGER AS n_seeds, count(*)::INTEGER AS n_cells, max(measured_at) AS last_measured,
+    arg_max(refresh_log.commit, measured_at) AS commit, arg_max(refresh_log.torch, measured_at) AS torch
+FROM by_cell JOIN refresh_log USING (refresh)
+WHERE setup = $setup
