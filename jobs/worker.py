@@ -1,12 +1,16 @@
 """What runs in a worker process: one cell, on one thread."""
 
+import ctypes
 import os
+import signal
+import sys
 import time
 from datetime import UTC, datetime
 
 from lnmeasure.records import Setting
 from lnmeasure.store.building import Measured
 
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h: the signal a process gets when its parent dies
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -19,10 +23,12 @@ def prepare_environment() -> None:
 
 
 def prepare() -> None:
-    """Call first in a worker. One thread, set before any cell runs."""
+    """Call first in a worker. One thread, set before any cell runs; and no life without the driver."""
     import torch
 
     torch.set_num_threads(1)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def measure_cell(setting: Setting) -> Measured:

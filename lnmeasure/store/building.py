@@ -3,11 +3,12 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 
 import duckdb
@@ -104,8 +105,7 @@ class Building:
         """Keep name, equation, source and unconfirmed of every placement or init (kind), replacing what was there."""
         with self._transaction():
             self._connection.execute("DELETE FROM registered WHERE kind = ?", [kind])
-            rows = [[kind, *entry] for entry in entries]
-            self._connection.executemany("INSERT INTO registered VALUES (?, ?, ?, ?, ?)", rows)
+            _insert(self._connection, "registered", [[kind, *entry] for entry in entries])
 
     def add(self, cell: Measured) -> None:
         """Commit one finished cell, in the place of any earlier measurement of the same setting."""
@@ -117,15 +117,9 @@ class Building:
                     f"DELETE FROM {table} WHERE (setup, placement, init, depth, seed) = (?, ?, ?, ?, ?)", where
                 )
             self._keep_setup(setting.setup)
-            self._connection.execute(
-                f"INSERT INTO cell VALUES ({_marks(16)})",
-                [
-                    *(setting.key, *where, *_whole_stack(cell)),
-                    *(cell.measured_at, MEASUREMENT_VERSION, cell.wall_s, self._refresh),
-                ],
-            )
-            rows = [[*where, *row] for row in _by_block(cell.readings)]
-            self._connection.executemany(f"INSERT INTO block_reading VALUES ({_marks(len(rows[0]))})", rows)
+            row = [setting.key, *where, *_whole_stack(cell), cell.measured_at, MEASUREMENT_VERSION, cell.wall_s]
+            _insert(self._connection, "cell", [[*row, self._refresh]])
+            _insert(self._connection, "block_reading", [[*where, *row] for row in _by_block(cell.readings)])
 
     def finish(self, measured: int, failed: int, wall_s: float) -> None:
         """Log how the refresh ended."""
@@ -165,19 +159,20 @@ class Building:
         self._connection.execute(f"ATTACH '{_escaped(ready)}' AS ready (STORAGE_VERSION 'v1.2.0')")
         (home,) = self._connection.execute("SELECT current_database()").fetchone()
         self._connection.execute("USE ready")
-        self._connection.execute(_schema())
-        for table in _tables(self._connection, "ready"):
-            order = f" ORDER BY {_ORDER[table]}" if table in _ORDER else ""
-            self._connection.execute(f"DELETE FROM ready.{table}")
-            self._connection.execute(f'INSERT INTO ready.{table} SELECT * FROM "{home}".{table}{order}')
-        write_comments(self._connection)
+        with self._transaction():
+            self._connection.execute(_schema())
+            for table in _tables(self._connection, "ready"):
+                order = f" ORDER BY {_ORDER[table]}" if table in _ORDER else ""
+                self._connection.execute(f"DELETE FROM ready.{table}")
+                self._connection.execute(f'INSERT INTO ready.{table} SELECT * FROM "{home}".{table}{order}')
+            write_comments(self._connection)
         self._connection.execute("CHECKPOINT ready")
         self._connection.execute(f'USE "{home}"')
         self._connection.execute("DETACH ready")
 
     def _keep_setup(self, setup: Setup) -> None:
         self._connection.execute("DELETE FROM setup WHERE name = ?", [setup.name])
-        self._connection.execute(f"INSERT INTO setup VALUES ({_marks(len(fields(setup)))})", list(astuple(setup)))
+        _insert(self._connection, "setup", [astuple(setup)])
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -201,7 +196,7 @@ def _start(published: Path, path: Path) -> None:
         connection = duckdb.connect(draft)
         connection.execute(_schema())
         connection.execute("INSERT INTO meta VALUES (?, 0, NULL, NULL, NULL)", [SCHEMA_VERSION])
-        connection.executemany("INSERT INTO t_quantile VALUES (?, ?)", _t_quantiles())
+        _insert(connection, "t_quantile", _t_quantiles())
         connection.close()
     os.replace(draft, path)
 
@@ -252,8 +247,10 @@ def _schema() -> str:
     return files("lnmeasure.store").joinpath("schema.sql").read_text(encoding="utf-8")
 
 
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[Sequence[object]]) -> None:
+    """One INSERT of all rows: a statement a row costs a millisecond each."""
+    row = f"({', '.join('?' * len(rows[0]))})"
+    connection.execute(f"INSERT INTO {table} VALUES {', '.join([row] * len(rows))}", list(chain.from_iterable(rows)))
 
 
 def _escaped(path: Path) -> str:

@@ -7,8 +7,8 @@ from lnmeasure.records import QUANTITIES
 VIEWS = {
     "by_cell": "One row per measured cell: setup, placement, init, depth, seed. Whole-stack readings and provenance.",
     "by_block": "One row per cell, stack and block: the per-block readings of one seed.",
-    "by_depth": "One row per setup, placement, init and depth: means over seeds of whole-stack readings. A mean is null "
-    "where any seed's reading is.",
+    "by_depth": "One row per setup, placement, init and depth: means over seeds of whole-stack readings. "
+    "A mean is null where any seed's reading is.",
     "profile": "One row per setup, placement, init, depth, stack and block: means over seeds of per-block readings. "
     "A mean is null where any seed's reading is.",
     "comparison": "One row per setup, placement, init and depth: post's top_grad_w2 over this placement's, geometric "

@@ -1,0 +1,35 @@
+"""python -m jobs.picture FILE.svg: the README's picture, rendered from the store."""
+
+import sys
+from pathlib import Path
+
+from lnmeasure.dashboard import prose
+from lnmeasure.dashboard.charts import depth_chart
+from lnmeasure.store.reader import Store, store_path
+
+SETUP, INIT, DEPTH = "page", "xavier_uniform", 64
+
+
+def caption(store: Store) -> list[str]:
+    """What the picture shows and where it comes from, in two lines."""
+    (ratio,) = (row for row in store.ask("readouts", setup=SETUP, init=INIT, depth=DEPTH).itertuples() if row.ratio > 0)
+    return [
+        f"At {DEPTH} blocks pre-LN's is smaller by {prose.between(ratio.ratio, ratio.ratio_low, ratio.ratio_high)}. "
+        "Dashed: 1/sqrt(L).",
+        f"Mean over {ratio.n_seeds} seeds with 95 % interval, setup {SETUP}, init {INIT}, "
+        f"store generation {store.meta['generation']}",
+    ]
+
+
+def draw(store: Store, path: Path) -> None:
+    """Render the depth chart of the store to an SVG file, on white."""
+    curve = store.ask("depth_curve", setup=SETUP, init=INIT)
+    title = {"text": "Gradient on the top block's second FFN matrix", "subtitle": caption(store), "anchor": "start"}
+    chart = depth_chart(curve, DEPTH).properties(width=640, height=340, title=title, background="white")
+    chart.configure_title(fontSize=17, subtitleFontSize=12, subtitleColor="#555", offset=14).save(path)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or not sys.argv[1].endswith(".svg"):
+        sys.exit("usage: python -m jobs.picture FILE.svg")
+    draw(Store(store_path()), Path(sys.argv[1]))

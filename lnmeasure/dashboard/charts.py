@@ -1,0 +1,136 @@
+"""One pure function per view: a DataFrame becomes a Chart. No data access, no state."""
+
+import math
+
+import altair as alt
+import pandas as pd
+
+from lnmeasure.dashboard.theme import INITS, NEUTRAL, PLACEMENTS, Look
+
+HEIGHT = 320
+SELECTED = "depth"
+"""Name of the depth chart's click selection."""
+
+_STEPS = (1, 2, 5)
+
+
+def forward_chart(profile: pd.DataFrame) -> alt.LayerChart:
+    """Stream rms against block for each placement, with 1.0 marked. Columns: placement, block, mean, low, high."""
+    one = pd.DataFrame({"y": [1.0], "text": ["1.0"]})
+    rule = alt.Chart(one).mark_rule(color=NEUTRAL, strokeDash=[2, 3]).encode(y="y:Q")
+    text = (
+        alt.Chart(one).mark_text(color=NEUTRAL, align="left", dx=4, dy=-7).encode(y="y:Q", text="text", x=alt.value(0))
+    )
+    series = _series(profile, "placement", PLACEMENTS, _block_axis(profile), _linear("rms per element of the stream"))
+    return _sized(alt.layer(rule, text, *series))
+
+
+def backward_chart(profile: pd.DataFrame) -> alt.LayerChart:
+    """Gradient of W2 against block, and pre's constant over its stream dashed. Further column: over_stream."""
+    x, y = _block_axis(profile), _linear("||dL/dW2|| of the block")
+    curve = profile.dropna(subset=["over_stream"])
+    dashed = (
+        alt.Chart(curve)
+        .mark_line(color=NEUTRAL, strokeDash=[6, 4], strokeWidth=2.5, point=len(curve) == 1)
+        .encode(x=x, y=alt.Y("over_stream:Q"), tooltip=_tooltip("over_stream", "constant / pre-LN stream rms"))
+    )
+    return _sized(alt.layer(*_series(profile, "placement", PLACEMENTS, x, y), dashed))
+
+
+def forward_by_init_chart(profile: pd.DataFrame) -> alt.LayerChart:
+    """Stream rms of pre against block for each init, on a log axis. Columns: init, block, mean, low, high."""
+    y = _log(profile, ("mean", "low", "high"), "rms per element of the stream")
+    return _sized(alt.layer(*_series(profile, "init", INITS, _block_axis(profile), y)))
+
+
+def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
+    """Top gradient against depth, log-log, with guide and click selection. Columns: those of depth_curve.sql."""
+    depths = sorted(curve["depth"].unique().tolist())
+    scale = alt.Scale(type="log", domain=[depths[0] / 1.12, depths[-1] * 2.1], nice=False)
+    x = alt.X("depth:Q", scale=scale, axis=alt.Axis(values=depths, title="depth L in blocks", labelOverlap="greedy"))
+    y = _log(curve, ("mean", "low", "high", "guide"), "||dL/dW2|| of the top block")
+    click = alt.selection_point(name=SELECTED, fields=["depth"], on="click", nearest=True, toggle=False, empty=False)
+    chosen = alt.Chart(pd.DataFrame({"depth": [depth]})).mark_rule(color=NEUTRAL, strokeWidth=1.5).encode(x=x)
+    guide = (
+        alt.Chart(curve.dropna(subset=["guide"]))
+        .mark_line(color=NEUTRAL, strokeDash=[6, 4], strokeWidth=2)
+        .encode(x=x, y=alt.Y("guide:Q"))
+    )
+    targets = alt.Chart(curve).mark_point(size=400, opacity=0, filled=True).encode(x=x, y=alt.Y("mean:Q"))
+    targets = targets.encode(tooltip=_interval_tooltip("depth")).add_params(click)
+    series = _series(curve, "placement", PLACEMENTS, x, y)
+    return _sized(alt.layer(chosen, guide, *series, targets), height=400)
+
+
+def _series(data: pd.DataFrame, name: str, looks: dict[str, Look], x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Interval (band and bars), line, markers and the direct label at the line's end, for each series of a column."""
+    position = x.shorthand.split(":")[0]
+    data = data.assign(series=[looks[value].label for value in data[name]])
+    present = [look for key, look in looks.items() if key in set(data[name])]
+    labels = [look.label for look in present]
+    colour = alt.Color("series:N", scale=alt.Scale(domain=labels, range=[look.colour for look in present]), legend=None)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=labels, range=[look.marker for look in present]), legend=None)
+    base = alt.Chart(data).encode(x=x, color=colour)
+    low = alt.Y("low:Q", scale=y["scale"], axis=y["axis"])
+    band, bars = (mark.encode(y=low, y2="high:Q") for mark in (base.mark_area(opacity=0.2), base.mark_rule()))
+    line = base.mark_line(strokeWidth=2.5).encode(y=y)
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        y=y, shape=shape, tooltip=_interval_tooltip(position)
+    )
+    return [band, bars, line, points, _end_labels(data, position, x, y, colour)]
+
+
+def _end_labels(data: pd.DataFrame, position: str, x: alt.X, y: alt.Y, colour: alt.Color) -> alt.LayerChart:
+    """The name of each series at its last point: two beside it, pushed apart; more, above it."""
+    ends = data.loc[data.groupby("series")[position].idxmax()].sort_values("mean", ascending=False)
+    pair = len(ends) == 2
+    layers = [
+        alt.Chart(ends.iloc[[i]])
+        .mark_text(
+            align="left" if pair else "right",
+            dx=9 if pair else 0,
+            dy=(-6, 6)[i] if pair else -12,
+            fontSize=13,
+            fontWeight="bold",
+        )
+        .encode(x=x, y=y, text="series:N", color=colour)
+        for i in range(len(ends))
+    ]
+    return alt.layer(*layers)
+
+
+def _block_axis(profile: pd.DataFrame) -> alt.X:
+    last = int(profile["block"].max())
+    step = max(1, math.ceil(last / 8))
+    ticks = sorted({1, last, *range(step, last + 1, step)} - {last - 1 if last > 8 else 0})
+    scale = alt.Scale(domain=[0.5, last + 0.5 + 0.18 * last], nice=False)
+    return alt.X("block:Q", scale=scale, axis=alt.Axis(values=ticks, format="d", title="block, 1 = bottom"))
+
+
+def _linear(title: str) -> alt.Y:
+    return alt.Y("mean:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=title, tickCount=5))
+
+
+def _log(data: pd.DataFrame, columns: tuple[str, ...], title: str) -> alt.Y:
+    """A log axis over the positive values of some columns: explicit domain, ticks at 1, 2 and 5 of each decade."""
+    values = data[list(columns)].to_numpy(dtype=float).ravel()
+    values = values[values > 0]
+    low, high = values.min() / 1.15, values.max() * 1.15
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0**decade for decade in decades for step in _STEPS]
+    axis = alt.Axis(title=title, values=[tick for tick in ticks if low <= tick <= high], format="~g")
+    return alt.Y("mean:Q", scale=alt.Scale(type="log", domain=[low, high], nice=False), axis=axis)
+
+
+def _interval_tooltip(position: str) -> list[alt.Tooltip]:
+    names = {"mean": "mean", "low": "95 % from", "high": "95 % to"}
+    numbers = [alt.Tooltip(f"{column}:Q", title=title, format=".4g") for column, title in names.items()]
+    return [alt.Tooltip(f"{position}:Q"), *numbers, alt.Tooltip("n_seeds:Q", title="seeds")]
+
+
+def _tooltip(column: str, title: str) -> list[alt.Tooltip]:
+    return [alt.Tooltip("block:Q"), alt.Tooltip(f"{column}:Q", title=title, format=".4g")]
+
+
+def _sized(chart: alt.LayerChart, height: int = HEIGHT) -> alt.LayerChart:
+    return chart.properties(height=height)

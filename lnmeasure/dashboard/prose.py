@@ -1,0 +1,214 @@
+"""Sentences whose every number comes from the store. Pure functions of answers to markdown.
+
+A Row is one row of an answer, as DataFrame.itertuples gives it: whole numbers stay whole.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from lnmeasure.dashboard.theme import INITS, PLACEMENTS
+
+Row = Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One place where a paper's value and the measured one stand side by side."""
+
+    title: str
+    paper: str
+    measured: str
+    parts: bool
+    why: str
+
+    @property
+    def outcome(self) -> str:
+        """The outcome as shape and word."""
+        return "✕ they part ways" if self.parts else "✓ they agree"
+
+
+def number(value: float) -> str:
+    """Three significant digits."""
+    return "not measured" if pd.isna(value) else f"{value:#.3g}".rstrip(".")
+
+
+def with_interval(mean: float, low: float, high: float) -> str:
+    """mean ± half width of its interval, as many digits as the half width deserves."""
+    half = (high - low) / 2
+    if pd.isna(half):
+        return f"{number(mean)} (one seed, no interval)" if not pd.isna(mean) else "not measured"
+    if half <= 0:
+        return f"{number(mean)} ± 0"
+    exponent = math.floor(math.log10(half))
+    digits = max(0, -exponent + (1 if half / 10**exponent < 2 else 0))
+    return f"{mean:.{digits}f} ± {half:.{digits}f}"
+
+
+def between(estimate: float, low: float, high: float) -> str:
+    """An estimate whose interval is not symmetric: a ratio."""
+    if pd.isna(low):
+        return f"{number(estimate)} (one seed, no interval)"
+    return f"{number(estimate)} ({number(low)} to {number(high)})"
+
+
+def blocks(depth: int) -> str:
+    """A depth in words."""
+    return "1 block" if depth == 1 else f"{depth} blocks"
+
+
+def by_name(answer: pd.DataFrame, column: str) -> dict[str, Row]:
+    """The rows of an answer by the value of a column."""
+    return {getattr(row, column): row for row in answer.itertuples()}
+
+
+def finding(readouts: pd.DataFrame, depth: int) -> str:
+    """What the readouts say at this depth, in three sentences."""
+    rows = by_name(readouts, "placement")
+    post, pre = rows["post"], rows["pre"]
+    return (
+        f"A LayerNorm divides its input by that input's rms, σ, and so divides the gradient that comes back through "
+        f"it too. With {blocks(depth)}, the last LayerNorm divides by **{number(post.sigma_mean)}** in post-LN and by "
+        f"**{number(pre.sigma_mean)}** in pre-LN. The gradient on the top block's second FFN matrix follows: "
+        f"**{number(post.top_grad_w2_mean)}** against **{number(pre.top_grad_w2_mean)}**, "
+        f"{_times(pre.ratio, 'smaller', 'larger')} in pre-LN."
+    )
+
+
+def forward_caption(profile: pd.DataFrame) -> str:
+    """What to look for in the forward chart."""
+    post, pre = (profile[profile.placement == name].sort_values("block")["mean"] for name in ("post", "pre"))
+    return (
+        f"Post-LN renormalises after every sublayer, so its stream leaves each block between {number(post.min())} and "
+        f"{number(post.max())}. Pre-LN's only accumulates: {number(pre.iloc[0])} after the first block, "
+        f"{number(pre.iloc[-1])} after the last."
+    )
+
+
+def backward_caption(profile: pd.DataFrame, band: Row) -> str:
+    """What to look for in the backward chart, with the band post stays in and how well the dashed curve fits."""
+    pre = profile.dropna(subset=["over_stream"])
+    worst = (pre["over_stream"] / pre["mean"] - 1).abs().max()
+    return (
+        f"Post-LN stays between {number(band.lowest)} and {number(band.highest)} in every block of all "
+        f"{band.n_depths} depths. The dashed curve is one constant divided by pre-LN's stream from the forward chart: "
+        f"it meets pre-LN's gradient within {worst:.0%} at every block here. The gradient is set by the size of the "
+        "stream a block writes into."
+    )
+
+
+def slope_caption(slopes: pd.DataFrame) -> str:
+    """Fitted slopes of the top gradient, each with its interval and its range."""
+    top = slopes[slopes.quantity == "top_grad_w2"]
+    if top.empty:
+        return "No slope: the store lacks some of the depths a fit needs, or seeds for them."
+    default = by_name(top[top.depth_min == top.depth_min.max()], "placement")
+    widest = by_name(top[top.depth_min == top.depth_min.min()], "placement")
+    said = ", ".join(f"{PLACEMENTS[name].label} {_slope(row)}" for name, row in default.items())
+    any_row = next(iter(default.values()))
+    text = f"Fitted log-log slope over L = {any_row.depth_min} to {any_row.depth_max}: {said}."
+    if "pre" in widest and widest["pre"].depth_min != any_row.depth_min:
+        row = widest["pre"]
+        text += f" The range matters: over L = {row.depth_min} to {row.depth_max} pre-LN has {_slope(row)}."
+    return text + " The dashed guide is 1/√L through pre-LN's deepest point. Click a depth to select it everywhere."
+
+
+def sigma_card(row: Row) -> Card:
+    """Post-LN's sigma against Xiong et al., Lemma 2."""
+    return Card(
+        title="σ of post-LN",
+        paper=f"√(3/2) = {row.paper:.4f}",
+        measured=with_interval(row.mean, row.low, row.high),
+        parts=not row.low <= row.paper <= row.high,
+        why=f"The paper's FFN is as wide as the stream. A Xavier FFN {row.ffn_ratio} times as wide adds less variance, "
+        f"2r/(1 + r)² instead of 1/2, which makes σ = {row.corrected:.4f}.",
+    )
+
+
+def slope_card(row: Row) -> Card:
+    """Pre-LN's slope against the 1/sqrt(L) of Xiong et al., Theorem 1."""
+    paper = -1 / 2
+    steeper = "falls faster than" if row.estimate < paper else "falls more slowly than"
+    return Card(
+        title="How pre-LN's top gradient falls with depth",
+        paper=f"L^({paper:g})".replace("-", "−"),
+        measured=f"L^({_slope(row)}), L = {row.depth_min} to {row.depth_max}",
+        parts=not row.low <= paper <= row.high,
+        why=f"The theorem is an upper bound, often read as a law. The measured gradient {steeper} 1/√L: with depth the "
+        "tokens align, attention then adds more to the stream, and the gradient follows 1/σ.",
+    )
+
+
+def flatness_card(row: Row, depth: int) -> Card:
+    """Pre-LN's profile over blocks against Xiong et al., appendix F."""
+    return Card(
+        title="Pre-LN's gradient over the blocks",
+        paper="the same in every block when l is large",
+        measured=f"block {row.middle_block} over {depth}: {between(row.middle, row.middle_low, row.middle_high)}; "
+        f"block 1 over {depth}: {between(row.bottom, row.bottom_low, row.bottom_high)}",
+        parts=not row.middle_low <= 1 <= row.middle_high,
+        why="The appendix calls its remark preliminary. Each block's gradient is divided by the stream it writes into, "
+        "and that stream still grows.",
+    )
+
+
+STREAM_ANSWERS = {
+    "grows": "It still grows by more than half from the first block to the last",
+    "stays": "It stays within a factor of 1.5 of its size after the first block",
+    "shrinks": "It shrinks by more than a third on the way up",
+}
+"""What a reader can answer to the GPT-2 question."""
+
+
+def stream_answer(row: Row) -> str:
+    """Which key of STREAM_ANSWERS the readings of an init support."""
+    growth = row.last_stream / row.first_stream
+    return "grows" if growth > 1.5 else "shrinks" if growth < 1 / 1.5 else "stays"
+
+
+def residual_answer(rows: pd.DataFrame, depth: int) -> str:
+    """The measured answer to the GPT-2 question, for residual scaling alone and for the full init."""
+    by_init = by_name(rows, "init")
+    plain, alone, full = (by_init[name] for name in ("xavier_uniform", "xavier_residual", "gpt2"))
+    return (
+        f"**Residual scaling alone** (W_O and W_2 divided by √(2L), the rest Xavier): with {blocks(depth)}, pre-LN's "
+        f"stream ends at {with_interval(alone.last_stream, alone.last_stream_low, alone.last_stream_high)} instead of "
+        f"{with_interval(plain.last_stream, plain.last_stream_low, plain.last_stream_high)}. The shrinking of the top "
+        f"gradient goes with it: pre-LN's is {_times(alone.ratio, 'smaller', 'larger')} than post-LN's, and was "
+        f"{_times(plain.ratio, 'smaller', 'larger')}.\n\n"
+        f"**The full GPT-2 init** (also N(0, 0.02²) for every other matrix, embeddings and head): the stream starts "
+        f"small and ends at {with_interval(full.last_stream, full.last_stream_low, full.last_stream_high)}. The last "
+        f"LayerNorm divides by {number(full.pre_sigma)}, and pre-LN's top gradient, {number(full.pre_gradient)}, is "
+        f"{_times(full.ratio, 'smaller', 'larger')} than post-LN's, {number(full.post_gradient)}."
+    )
+
+
+def setup_line(setup: Row, seeds: Row, init: str) -> str:
+    """The constants of the measurement in one paragraph."""
+    norm = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}[setup.norm]
+    activation = {"relu": "ReLU", "gelu": "GELU"}[setup.activation]
+    head = "head tied to the embedding" if setup.tied_head else "untied Xavier-uniform head"
+    return (
+        f"Setup `{setup.name}`, init `{init}`: decoder-only Transformer, d = {setup.width}, {setup.heads} heads, FFN "
+        f"width {setup.ffn_ratio}d with {activation}, {setup.attention} attention, {norm} with eps {setup.eps:g}, "
+        f"sequence length {setup.seq_len}, batch {setup.batch}, vocabulary {setup.vocab}, embeddings "
+        f"N(0, {setup.embedding_std:g}²) and {head} (unless the init draws both itself, as gpt2 does), no positions, "
+        f"no biases, {setup.data} random tokens and independent random targets, mean cross-entropy, one backward pass "
+        f"at initialisation in {setup.dtype}. Every point is a mean over {seeds.n_seeds} seeds with its 95 % t "
+        "interval; a ratio is a geometric mean of per-seed ratios."
+    )
+
+
+def _slope(row: Row) -> str:
+    return with_interval(row.estimate, row.low, row.high).replace("-", "−")
+
+
+def _times(ratio: float, smaller: str, larger: str) -> str:
+    return f"{number(ratio)} times {smaller}" if ratio >= 1 else f"{number(1 / ratio)} times {larger}"
+
+
+def init_label(init: str) -> str:
+    """An init's name with its short description."""
+    return f"{init} ({INITS[init].label})" if init in INITS else init

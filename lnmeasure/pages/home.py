@@ -1,0 +1,168 @@
+"""Home: how big is the gradient? From top to bottom in a reader's order."""
+
+import streamlit as st
+
+from lnmeasure.dashboard import charts, prose
+from lnmeasure.dashboard.readouts import readouts_html
+from lnmeasure.dashboard.theme import PLACEMENTS
+from lnmeasure.pages import numbers
+from lnmeasure.pages.address import choose_depth, choose_init, remember
+from lnmeasure.pages.source import ask, current_store
+
+SETUP = "page"
+TITLE = "How big is the gradient? It depends on what the last LayerNorm divides by."
+
+store = current_store()
+
+
+def only_row(question: str, **parameters: object) -> prose.Row:
+    """The single row a question answers with."""
+    (row,) = ask(store, question, **parameters).itertuples()
+    return row
+
+
+def header() -> None:
+    """Where the numbers come from, in one line."""
+    seeds = only_row("seeds", setup=SETUP)
+    meta = store.meta
+    st.caption(
+        f"**lnmeasure** · generation {meta['generation']} · {meta['published_at']:%Y-%m-%d} UTC · "
+        f"{seeds.n_seeds} seeds · measured by commit {seeds.commit or 'unknown'}"
+    )
+
+
+def equations() -> None:
+    """The two updates, in the colours that mean post and pre everywhere."""
+    rows = prose.by_name(ask(store, "equations"), "placement")
+    for column, (name, look) in zip(st.columns(2), PLACEMENTS.items(), strict=True):
+        with column:
+            st.html(f'<strong style="color:{look.colour}">{look.label}</strong>')
+            st.code(rows[name].equation, language=None)
+            st.caption(f"N is the norm, F attention, then FFN. {rows[name].source}")
+
+
+def controls(inits: list[str]) -> tuple[str, int]:
+    """Init and depth. The session owns them once the page is open; the address follows."""
+    if "init" not in st.session_state:
+        st.session_state.init = choose_init(inits)
+    depths = ask(store, "depths", setup=SETUP, init=st.session_state.init).depth.tolist()
+    if "depth" not in st.session_state or st.session_state.depth not in depths:
+        st.session_state.depth = choose_depth(depths)
+    with st.container(key="controls"):
+        left, right = st.columns([3, 2])
+        depth = left.select_slider("Depth, in blocks", depths, key="depth")
+        init = right.selectbox("Init", inits, key="init", format_func=prose.init_label)
+    remember(depth=depth, init=init)
+    return init, depth
+
+
+def select_depth(chart_key: str) -> None:
+    """A click on the depth chart becomes the depth everywhere."""
+    clicked = st.session_state[chart_key].selection[charts.SELECTED]
+    if clicked:
+        st.session_state.depth = int(clicked[0]["depth"])
+
+
+def stream_and_gradient(init: str, depth: int) -> None:
+    """Forward and backward profiles side by side."""
+    forward = ask(store, "forward", setup=SETUP, init=init, depth=depth)
+    backward = ask(store, "backward", setup=SETUP, init=init, depth=depth)
+    band = only_row("post_band", setup=SETUP, init=init)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.subheader("Forward: the stream per block")
+        st.altair_chart(charts.forward_chart(forward), alt="Stream rms per block, post-LN and pre-LN, 1.0 marked")
+        st.markdown(prose.forward_caption(forward))
+    with right:
+        st.subheader("Backward: W₂'s gradient per block")
+        alt = "Gradient of W2 per block, post-LN and pre-LN, and a constant over pre-LN's stream rms, dashed"
+        st.altair_chart(charts.backward_chart(backward), alt=alt)
+        st.markdown(prose.backward_caption(backward, band))
+
+
+def against_depth(init: str, depth: int) -> None:
+    """The log-log chart. Its key carries the depth, so that its own selection never disagrees with the page's."""
+    curve = ask(store, "depth_curve", setup=SETUP, init=init)
+    key = f"depth_chart_{init}_{depth}"
+    st.subheader("The top block's gradient against depth")
+    st.altair_chart(
+        charts.depth_chart(curve, depth),
+        key=key,
+        on_select=lambda: select_depth(key),
+        selection_mode=charts.SELECTED,
+        alt="Gradient of the last block's W2 against depth, both axes logarithmic; the slider above selects a depth",
+    )
+    st.markdown(prose.slope_caption(ask(store, "slopes", setup=SETUP, init=init)))
+
+
+def parting_ways(init: str, depth: int) -> None:
+    """Where the paper's values and the measured ones differ, for this init and depth."""
+    st.subheader("Where measurement and paper part ways")
+    st.markdown("The paper is Xiong et al. 2020, arXiv:2002.04745. Its theory assumes Xavier weights.")
+    cards = [
+        prose.sigma_card(only_row("post_sigma", setup=SETUP, init=init, depth=depth)),
+        *(prose.slope_card(row) for row in _default_slope(init)),
+        prose.flatness_card(only_row("pre_flatness", setup=SETUP, init=init, depth=depth), depth),
+    ]
+    for column, card in zip(st.columns(len(cards), gap="medium"), cards, strict=True):
+        with column:
+            st.markdown(f"**{card.title}**  \n{card.outcome}")
+            st.markdown(f"Paper: {card.paper}  \nMeasured: {card.measured}")
+            st.caption(card.why)
+
+
+def _default_slope(init: str) -> list:
+    slopes = ask(store, "slopes", setup=SETUP, init=init)
+    rows = slopes[(slopes.placement == "pre") & (slopes.quantity == "top_grad_w2")]
+    return list(rows.head(1).itertuples())
+
+
+def gpt2_question(depth: int) -> None:
+    """The question the reader answers first; the readings answer second."""
+    st.subheader("Check yourself: GPT-2's residual init")
+    st.markdown(
+        "GPT-2 divides the matrices that write into the stream, W_O and W_2, by √(2L) at initialisation. Suppose the "
+        f"rest stays as it is. What does that do to pre-LN's stream in a stack of {prose.blocks(depth)}?"
+    )
+    rows = ask(store, "residual_scaling", setup=SETUP, depth=depth)
+    if len(rows) < len(charts.INITS):
+        st.info("The store lacks readings of one of the three inits at this depth. `make refresh` measures them.")
+        return
+    answers = prose.STREAM_ANSWERS
+    given = st.radio("Your answer", list(answers), format_func=answers.get, index=None, key="gpt2_answer")
+    with st.expander("Open the measured answer"):
+        measured = prose.stream_answer(prose.by_name(rows, "init")["xavier_residual"])
+        if given:
+            st.markdown(f"{'✓ The readings agree' if given == measured else '✕ The readings disagree'} with you.")
+        st.markdown(f"{answers[measured]}.\n\n{prose.residual_answer(rows, depth)}")
+        chart = charts.forward_by_init_chart(ask(store, "forward_by_init", setup=SETUP, depth=depth))
+        st.altair_chart(chart, alt="Pre-LN's stream rms per block for three inits, logarithmic")
+
+
+def page() -> None:
+    """Everything, in order."""
+    header()
+    st.title(TITLE)
+    inits = ask(store, "inits", setup=SETUP).init.tolist()
+    if not inits:
+        st.error(
+            f"The store {store.path.name} has no readings of setup '{SETUP}' for post-LN and pre-LN. Measure them with "
+            "'make refresh', or bring the shipped store back with 'git checkout data/lnmeasure.duckdb'."
+        )
+        return
+    lead = st.container()
+    equations()
+    init, depth = controls(inits)
+    readouts = ask(store, "readouts", setup=SETUP, init=init, depth=depth)
+    lead.markdown(prose.finding(readouts, depth))
+    st.html(readouts_html(readouts))
+    stream_and_gradient(init, depth)
+    against_depth(init, depth)
+    parting_ways(init, depth)
+    gpt2_question(depth)
+    numbers.section(store, SETUP, init, depth)
+    st.subheader("Setup")
+    st.markdown(prose.setup_line(only_row("setup", setup=SETUP), only_row("seeds", setup=SETUP), init))
+
+
+page()

@@ -1,0 +1,13 @@
+"""The frame of every page: title, navigation, look. Run by app.py."""
+
+from importlib.resources import files
+
+import streamlit as st
+
+from lnmeasure.dashboard.readouts import STYLE
+
+ICON = files("lnmeasure.dashboard").joinpath("favicon.svg").read_text(encoding="utf-8")
+
+st.set_page_config(page_title="lnmeasure: how big is the gradient?", page_icon=ICON, layout="wide")
+st.html(STYLE)
+st.navigation([st.Page("home.py", title="Home", default=True)], position="hidden").run()

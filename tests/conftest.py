@@ -1,0 +1,35 @@
+"""What the tests share: the shipped store, a small store made by the real job, and a browser."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lnmeasure.store.reader import SHIPPED, Store
+
+ROOT = Path(__file__).resolve().parents[1]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def pytest_collection_modifyitems(items):
+    """Browser tests need Chromium: without it they are skipped, saying how to get it, and fail under CI."""
+    if CHROMIUM or os.environ.get("CI") == "true":
+        return
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.skip(reason="no Chromium: install it with 'apt-get install chromium'"))
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Store:
+    """The store in data/, whatever LNMEASURE_STORE says."""
+    return Store(SHIPPED)
+
+
+@pytest.fixture
+def store_at(tmp_path, monkeypatch) -> Path:
+    """A path where no store is yet, which LNMEASURE_STORE names."""
+    path = tmp_path / "lnmeasure.duckdb"
+    monkeypatch.setenv("LNMEASURE_STORE", str(path))
+    return path

@@ -1,0 +1,170 @@
+"""The page in a real Chromium, served as 'make dashboard' serves it, from the shipped store."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pandas as pd
+import pytest
+
+from lnmeasure.dashboard import prose
+from tests.conftest import CHROMIUM, ROOT
+
+pytestmark = pytest.mark.browser
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """The address of a served page."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if name != "LNMEASURE_STORE"}
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1"]
+    log = tmp_path_factory.mktemp("log") / "streamlit.log"
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output) as server,
+    ):
+        try:
+            wait_for(f"http://127.0.0.1:{port}/_stcore/health", log)
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            server.terminate()
+
+
+def wait_for(url: str, log, seconds: float = 60) -> None:
+    """Until the server answers."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise AssertionError(f"the page was not served: {log.read_text()}")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A headless Chromium from the system, never a downloaded one."""
+    assert CHROMIUM, "no Chromium: install it with 'apt-get install chromium'"
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, address):
+    """Open the page and give the tab; at the end no console error may have been seen."""
+    troubles, tabs = [], []
+
+    def opened(query: str = "", **look: object):
+        tab = chromium.new_page(**({"viewport": {"width": 1400, "height": 1000}} | look))
+        tabs.append(tab)
+        tab.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
+        tab.on("pageerror", lambda error: troubles.append(str(error)))
+        tab.on("requestfailed", lambda request: troubles.append(request.url))
+        tab.goto(address + query)
+        settled(tab)
+        return tab
+
+    yield opened
+    for tab in tabs:
+        tab.close()
+    assert troubles == []
+
+
+def settled(tab) -> None:
+    """Until the last line of the page is there and the script no longer runs."""
+    tab.get_by_text("Every point is a mean over").wait_for(timeout=60_000)
+    tab.wait_for_function("document.querySelectorAll('[data-testid=stVegaLiteChart] svg').length >= 3", timeout=60_000)
+    tab.locator("[data-testid=stStatusWidget]").wait_for(state="detached", timeout=60_000)
+
+
+def expect_depth(tab, depth: int, shipped) -> None:
+    """Readouts, address and slider agree on a depth, with the store's numbers."""
+    rows = prose.by_name(shipped.ask("readouts", setup="page", init="xavier_uniform", depth=depth), "placement")
+    pre = rows["pre"]
+    shown = prose.with_interval(pre.sigma_mean, pre.sigma_low, pre.sigma_high)
+    tab.locator(".ln-readouts").get_by_text(shown).wait_for(timeout=30_000)
+    tab.wait_for_url(f"**/*depth={depth}*", timeout=30_000)
+    assert tab.get_by_role("slider").get_attribute("aria-valuetext") == str(depth)
+
+
+def test_a_visitor_changes_the_depth_clicks_another_and_takes_the_table_away(visit, shipped, tmp_path):
+    tab = visit()
+    expect_depth(tab, 24, shipped)
+
+    tab.get_by_role("slider").focus()
+    tab.keyboard.press("ArrowRight")
+    expect_depth(tab, 32, shipped)
+    settled(tab)
+
+    click_depth(tab, 8)
+    expect_depth(tab, 8, shipped)
+    settled(tab)
+    click_depth(tab, 64)
+    expect_depth(tab, 64, shipped)
+    settled(tab)
+    click_depth(tab, 8)
+    expect_depth(tab, 8, shipped)
+    settled(tab)
+
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="Download CSV").first.click()
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    assert file.name == f"lnmeasure_g{shipped.meta['generation']}_page_xavier_uniform_depth8.csv"
+    pd.testing.assert_frame_equal(
+        pd.read_csv(file), shipped.ask("profile", setup="page", init="xavier_uniform", depth=8), check_dtype=False
+    )
+
+
+def click_depth(tab, depth: int) -> None:
+    """Click into the depth chart above a depth, as a person does: at its tick, in the middle of the chart."""
+    chart = tab.locator("[data-testid=stVegaLiteChart]").nth(2)
+    chart.scroll_into_view_if_needed()
+    ticks = chart.locator("svg g.role-axis-label").first.locator("text")
+    (tick,) = (box for box, label in zip(boxes(ticks), ticks.all_text_contents(), strict=True) if label == str(depth))
+    frame = chart.bounding_box()
+    tab.mouse.click(tick["x"] + tick["width"] / 2, frame["y"] + frame["height"] * 0.45)
+
+
+def boxes(locator) -> list[dict]:
+    """Where each element of a locator is."""
+    return [locator.nth(i).bounding_box() for i in range(locator.count())]
+
+
+@pytest.mark.parametrize("width", [390, 820, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_window(width, scheme, visit):
+    tab = visit("?depth=48&init=gpt2", viewport={"width": width, "height": 900}, color_scheme=scheme)
+    main = tab.locator("[data-testid=stMain]")
+    assert main.evaluate("element => element.scrollWidth <= element.clientWidth")
+    for chart in boxes(tab.locator("[data-testid=stVegaLiteChart]")):
+        assert chart["x"] >= 0
+        assert chart["x"] + chart["width"] <= width
+
+
+def test_an_unknown_depth_in_the_address_is_said_in_one_sentence(visit):
+    tab = visit("?depth=5")
+    tab.get_by_text("depth=5 in the address was dropped").wait_for()

@@ -1,0 +1,171 @@
+"""The refresh job measures what the store lacks, once, and can be cut off at any time without losing a cell."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from jobs import grids, refresh, status
+from jobs.worker import measure_cell
+from lnmeasure.records import MEASUREMENT_VERSION, Setting, Setup
+from lnmeasure.store.building import locked
+from lnmeasure.store.reader import SHIPPED, Store
+from tests.conftest import ROOT
+from tests.small import SETUP, small_grid
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """A job as a user runs it."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=300)
+
+
+def log_of(path) -> list[dict]:
+    """The refresh log's counts."""
+    return Store(path).query("SELECT planned, measured, reused, failed FROM refresh_log").to_dict("records")
+
+
+def test_a_refresh_measures_what_the_store_lacks_and_then_leaves_the_file_byte_for_byte(store_at):
+    grid = small_grid(depths=(1, 3), seeds=(0, 1))
+    part = [setting for setting in grid if setting.seed == 0]
+    assert refresh.refresh(store_at, part, workers=2) == 0
+    assert refresh.refresh(store_at, grid, workers=2) == 0
+    before = store_at.read_bytes()
+    assert refresh.refresh(store_at, grid, workers=2) == 0
+    assert store_at.read_bytes() == before
+    assert log_of(store_at) == [
+        {"planned": len(part), "measured": len(part), "reused": 0, "failed": 0},
+        {"planned": len(grid), "measured": len(grid) - len(part), "reused": len(part), "failed": 0},
+    ]
+
+
+def test_worker_processes_read_the_same_bits_as_measuring_inline(store_at):
+    grid = small_grid(depths=(2,), seeds=(0,))
+    refresh.refresh(store_at, grid, workers=2)
+    rows = Store(store_at).query("SELECT * FROM by_block WHERE block = 2").set_index(["placement", "init"])
+    for setting in grid:
+        for reading in measure_cell(setting).readings:
+            if reading.block == 2:
+                assert rows.loc[(setting.placement, setting.init), reading.quantity] == np.float32(reading.value)
+
+
+def test_a_dry_run_says_what_is_missing_and_measures_nothing(store_at, capsys):
+    assert refresh.main(["--grid", "page", "--dry-run"]) == 0
+    assert f"{len(grids.page())} to measure" in capsys.readouterr().out
+    assert not store_at.exists()
+
+
+def test_a_cell_that_raises_fails_alone_and_the_rest_is_published(store_at, capsys):
+    huge = Setting(setup=Setup(name="huge", vocab=10**15), placement="pre", init="gpt2", depth=1, seed=0)
+    assert refresh.refresh(store_at, [*small_grid(seeds=(0,)), huge], workers=2) == refresh.SOME_FAILED
+    assert "huge, pre, gpt2, depth 1, seed 0" in capsys.readouterr().err
+    assert log_of(store_at)[0]["failed"] == 1
+    assert len(Store(store_at).query("SELECT 1 FROM by_cell")) == len(small_grid(seeds=(0,)))
+
+
+def test_a_refresh_killed_in_the_middle_goes_on_from_its_committed_cells(store_at):
+    """kill -9 of the driver once a few cells are committed: none of them is measured again, and no worker lives on."""
+    environment = os.environ | {"LNMEASURE_STORE": str(store_at)}
+    command = [sys.executable, "-m", "tests.run_small", "20"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as driver:
+        wal = store_at.with_name(f"{store_at.name}.building.wal")
+        wait_until(lambda: wal.exists() and wal.stat().st_size > 30_000)
+        workers = children(driver.pid)
+        assert driver.poll() is None, "the refresh ended before it could be killed: make the grid larger"
+        driver.send_signal(signal.SIGKILL)
+    wait_until(lambda: not any(alive(worker) for worker in workers))
+    assert not store_at.exists()
+    assert refresh.refresh(store_at, small_grid(depths=(1, 2, 3), seeds=range(20)), workers=2) == 0
+    planned = len(small_grid(depths=(1, 2, 3), seeds=range(20)))
+    cut_off, second = log_of(store_at)
+    assert cut_off["measured"] == 0
+    assert second["reused"] > 0
+    assert second["measured"] + second["reused"] == planned
+    assert len(Store(store_at).query("SELECT 1 FROM by_cell")) == planned
+
+
+def wait_until(holds, seconds: float = 120) -> None:
+    """Poll until something holds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+def children(pid: int) -> list[int]:
+    """Child processes that are spawned workers."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--grid", "nonsense"], ["'nonsense'", "page"]),
+        (["--workers", "0"], ["'0'", "at least 1"]),
+        (["--workers", "many"], ["'many'", "at least 1"]),
+    ],
+)
+def test_bad_arguments_end_with_2_and_name_value_and_rule(arguments, words, tmp_path):
+    ended = run("-m", "jobs.refresh", *arguments, LNMEASURE_STORE=str(tmp_path / "s.duckdb"))
+    assert ended.returncode == 2
+    assert all(word in ended.stderr for word in words), ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_unregistered_name_is_refused_before_anything_is_measured(store_at):
+    setting = Setting(setup=SETUP, placement="sideways", init="gpt2", depth=1, seed=0)
+    with pytest.raises(ValueError, match=r"'sideways'.*post, pre"):
+        refresh.refresh(store_at, [setting], workers=1)
+    assert not store_at.exists()
+
+
+def test_without_torch_a_refresh_says_what_to_install(store_at):
+    block = "import sys; sys.modules['torch'] = None; from jobs.refresh import main; sys.exit(main(['--grid', 'page']))"
+    ended = run("-c", block, LNMEASURE_STORE=str(store_at))
+    assert ended.returncode == 2
+    assert "torch is not installed. Run 'make refresh'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_second_refresh_ends_with_75_and_says_who_holds_the_store(store_at):
+    with locked(store_at):
+        ended = run("-m", "jobs.refresh", "--grid", "page", LNMEASURE_STORE=str(store_at))
+    assert ended.returncode == 75
+    assert str(os.getpid()) in ended.stderr
+
+
+def test_a_foreign_store_ends_with_76_and_is_left_alone(store_at):
+    store_at.write_bytes(b"somebody else's file")
+    ended = run("-m", "jobs.refresh", "--grid", "page", LNMEASURE_STORE=str(store_at))
+    assert ended.returncode == 76
+    assert "damaged or foreign" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert store_at.read_bytes() == b"somebody else's file"
+
+
+def test_the_shipped_store_is_complete_at_this_measurement_version(monkeypatch, capsys):
+    monkeypatch.delenv("LNMEASURE_STORE", raising=False)
+    assert status.main(["--check"]) == status.COMPLETE, capsys.readouterr().out
+    assert refresh.missing_from(SHIPPED, grids.settings_of([])) == []
+    versions = Store(SHIPPED).query("SELECT DISTINCT measurement_version AS version FROM by_cell")
+    assert versions.version.tolist() == [MEASUREMENT_VERSION]
+
+
+def test_status_says_where_cells_are_missing(store_at, capsys):
+    assert status.main(["--check"]) == status.INCOMPLETE
+    assert f"0 of {len(grids.page())} cells" in capsys.readouterr().out
+    assert status.main([]) == status.COMPLETE

@@ -1,0 +1,209 @@
+"""The page's script, run without a browser: what it says for good and bad stores and addresses."""
+
+import subprocess
+import sys
+
+import duckdb
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from lnmeasure.dashboard import prose
+from lnmeasure.store.reader import SHIPPED, Store
+from tests.conftest import ROOT
+
+MAIN = ROOT / "lnmeasure" / "pages" / "main.py"
+
+
+def page(**address: str) -> AppTest:
+    """Home at an address, after its first run."""
+    app = AppTest.from_file(str(MAIN), default_timeout=60)
+    app.query_params.update(address)
+    return app.run()
+
+
+def text(app: AppTest) -> str:
+    """Everything the page says in words."""
+    return "\n".join(element.value for kind in (app.markdown, app.caption, app.error, app.warning) for element in kind)
+
+
+@pytest.fixture(autouse=True)
+def shipped_path(monkeypatch):
+    monkeypatch.delenv("LNMEASURE_STORE", raising=False)
+
+
+def test_home_shows_all_nine_items_with_numbers_of_the_store(shipped):
+    app = page()
+    assert not app.exception
+    assert not app.error
+    headings = [element.value for element in (*app.title, *app.subheader)]
+    for words in ("How big is the gradient", "Forward", "Backward", "against depth", "part ways", "GPT-2", "numbers"):
+        assert any(words in heading for heading in headings), f"no heading with {words!r}"
+    assert app.code[0].value == "x <- N(x + F(x))"
+    readouts = shipped.ask("readouts", setup="page", init="xavier_uniform", depth=24)
+    assert prose.finding(readouts, 24) in text(app)
+    assert len(app.get("vega_lite_chart")) == 4
+    assert "10 seeds" in text(app)
+
+
+@pytest.mark.parametrize("depth", [1, 8, 64])
+@pytest.mark.parametrize("init", ["xavier_uniform", "xavier_residual", "gpt2"])
+def test_depth_and_init_come_from_the_address_and_move_everything(depth, init, shipped):
+    app = page(depth=str(depth), init=init)
+    assert not app.exception
+    assert not app.warning
+    assert app.select_slider[0].value == depth
+    readouts = shipped.ask("readouts", setup="page", init=init, depth=depth)
+    assert prose.finding(readouts, depth) in text(app)
+
+
+def test_moving_the_depth_moves_prose_and_address(shipped):
+    app = page()
+    app.select_slider(key="depth").set_value(48).run()
+    assert not app.exception
+    readouts = shipped.ask("readouts", setup="page", init="xavier_uniform", depth=48)
+    assert prose.finding(readouts, 48) in text(app)
+    assert app.query_params["depth"] in ("48", ["48"])
+
+
+@pytest.mark.parametrize("depth", ["5", "0", "-8", "abc", "1e1", "", "\uff18"])
+def test_an_unknown_depth_is_said_and_the_default_shown(depth):
+    app = page(depth=depth)
+    assert not app.exception
+    (warning,) = app.warning
+    assert f"depth={depth}" in warning.value
+    assert "1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64" in warning.value
+    assert app.select_slider[0].value == 24
+
+
+def test_an_unknown_init_is_said_and_the_default_shown():
+    app = page(init="<script>")
+    assert not app.exception
+    (warning,) = app.warning
+    assert "xavier_uniform, xavier_residual, gpt2" in warning.value
+    assert app.selectbox[0].value == "xavier_uniform"
+
+
+def missing(path):
+    return "There is no store at"
+
+
+def garbage(path):
+    path.write_bytes(b"nonsense")
+    return "damaged or foreign"
+
+
+def foreign(path):
+    duckdb.connect(path).execute("CREATE TABLE theirs (x INTEGER)").close()
+    return "not an lnmeasure store"
+
+
+def empty_file(path):
+    path.touch()
+    return "LNMEASURE_STORE"
+
+
+def directory(path):
+    path.mkdir()
+    return "not a file"
+
+
+def cut_in_half(path):
+    content = SHIPPED.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    return "LNMEASURE_STORE"
+
+
+@pytest.mark.parametrize("make", [missing, garbage, foreign, empty_file, directory, cut_in_half])
+def test_a_store_that_cannot_be_shown_is_one_sentence_with_the_way_out(make, store_at):
+    words = make(store_at)
+    app = page()
+    assert not app.exception
+    (error,) = app.error
+    assert words in error.value
+    assert "make refresh" in error.value
+
+
+def test_a_store_without_the_pages_setup_says_how_to_measure_it(store_at):
+    from tests.small import small_grid
+    from tests.test_store import invented, publish
+
+    publish(store_at, [invented(small_grid()[0], 1.0)])
+    app = page()
+    assert not app.exception
+    assert "make refresh" in app.error[0].value
+
+
+def test_the_gpt2_question_is_answered_by_the_readings(shipped):
+    app = page(depth="64")
+    app.radio(key="gpt2_answer").set_value("grows").run()
+    assert not app.exception
+    rows = shipped.ask("residual_scaling", setup="page", depth=64)
+    assert prose.residual_answer(rows, 64) in text(app)
+    right = prose.stream_answer(prose.by_name(rows, "init")["xavier_residual"]) == "grows"
+    assert ("✓ The readings agree" if right else "✕ The readings disagree") in text(app)
+
+
+def loads_torch(*modules: str) -> bool:
+    """Whether importing some modules in a fresh process loads torch."""
+    lines = [f"import {module}" for module in modules]
+    code = "; ".join(["import sys", *lines, "sys.exit('torch' in sys.modules)"])
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 1
+
+
+def test_page_store_dashboard_and_planning_leave_torch_unloaded():
+    pages = ["lnmeasure.pages.source", "lnmeasure.pages.address", "lnmeasure.pages.numbers"]
+    assert not loads_torch(*pages, "lnmeasure.dashboard.charts", "lnmeasure.dashboard.readouts", "app")
+    assert not loads_torch("lnmeasure.store.building", "jobs.grids", "jobs.refresh", "jobs.status", "jobs.dictionary")
+
+
+def test_drawing_the_whole_page_leaves_torch_unloaded():
+    code = (
+        "import sys; from streamlit.testing.v1 import AppTest; "
+        f"app = AppTest.from_file({str(MAIN)!r}, default_timeout=60).run(); "
+        "assert len(app.get('vega_lite_chart')) == 4, app; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_the_check_for_torch_can_fail():
+    assert loads_torch("lnmeasure.core.measure")
+
+
+def test_every_chart_is_valid_json_without_nan_for_every_depth_and_init(shipped):
+    from lnmeasure.dashboard import charts
+
+    for init in ("xavier_uniform", "xavier_residual", "gpt2"):
+        curve = shipped.ask("depth_curve", setup="page", init=init)
+        for depth in shipped.ask("depths", setup="page", init=init).depth:
+            at = {"setup": "page", "init": init, "depth": depth}
+            drawn = [
+                charts.forward_chart(shipped.ask("forward", **at)),
+                charts.backward_chart(shipped.ask("backward", **at)),
+                charts.depth_chart(curve, int(depth)),
+                charts.forward_by_init_chart(shipped.ask("forward_by_init", setup="page", depth=depth)),
+            ]
+            for chart in drawn:
+                assert "NaN" not in chart.to_json()
+
+
+def test_numbers_carry_as_many_digits_as_their_interval_deserves():
+    assert prose.with_interval(1.14893, 1.1433, 1.15456) == "1.149 ± 0.006"
+    assert prose.with_interval(8.597, 8.45, 8.744) == "8.60 ± 0.15"
+    assert prose.with_interval(123.4, 93.4, 153.4) == "123 ± 30"
+    assert prose.with_interval(-0.5701, -0.5801, -0.5601) == "-0.570 ± 0.010"
+    assert prose.with_interval(1.5, float("nan"), float("nan")) == "1.50 (one seed, no interval)"
+    assert prose.with_interval(2.0, 2.0, 2.0) == "2.00 ± 0"
+
+
+def test_the_readmes_picture_shows_the_shipped_generation():
+    picture = (ROOT / "data" / "top_gradient.svg").read_text(encoding="utf-8")
+    from jobs.picture import caption
+
+    for line in caption(Store(SHIPPED)):
+        assert line in picture
+
+
+def test_the_data_dictionary_is_the_stores_own_comments():
+    from jobs.dictionary import dictionary
+
+    assert (ROOT / "data" / "README.md").read_text(encoding="utf-8") == dictionary(Store(SHIPPED))
