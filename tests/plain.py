@@ -30,20 +30,20 @@ class Step(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A placement: step(x, F, N, block, depth) -> Step, and whether a norm follows the last block."""
+    """A placement: step(x, sublayer, norm, block, depth) -> Step, and whether a norm follows the last block."""
 
     step: Callable[..., Step]
     final_norm: bool
 
 
-def post(x, F, N, block, depth):
-    branch = F(x)
+def post(x, sublayer, norm, block, depth):
+    branch = sublayer(x)
     total = x + branch
-    return Step(stream=N(total), branch=branch, total=total)
+    return Step(stream=norm(total), branch=branch, total=total)
 
 
-def pre(x, F, N, block, depth):
-    branch = F(N(x))
+def pre(x, sublayer, norm, block, depth):
+    branch = sublayer(norm(x))
     total = x + branch
     return Step(stream=total, branch=branch, total=total)
 
