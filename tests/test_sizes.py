@@ -153,7 +153,7 @@ def test_uniform_attention_adds_one_part_in_t_to_the_pre_ln_stream():
     assert_mean([run["stream_rms", 1] ** 2 for run in runs], expected, 0.02)
 
 
-def test_causal_attention_without_queries_adds_the_harmonic_to_the_pre_ln_stream():
+def test_causal_attention_without_queries_adds_a_harmonic_share_to_the_pre_ln_stream():
     """1 + H_T/T + g with W_Q = W_K = 0: row t averages t tokens."""
     squares = []
     for setting in settings("pre", "xavier_uniform"):
