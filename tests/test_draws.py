@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lnmeasure.core import initialise, measure
@@ -54,7 +54,6 @@ def raw_draws_of(setting):
     return asked
 
 
-@settings(deadline=None)
 @given(cells, cells)
 def test_two_settings_share_every_raw_draw_of_a_common_seed_role_and_block(one, other):
     draws, other_draws = raw_draws_of(one), raw_draws_of(replace(other, seed=one.seed))
