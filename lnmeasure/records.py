@@ -6,6 +6,7 @@ Shapes are written with B batch, T sequence, d width, V vocabulary, L depth in b
 import hashlib
 import json
 import math
+import sys
 from dataclasses import dataclass, field, fields
 
 MEASUREMENT_VERSION = 1
@@ -193,7 +194,7 @@ class Setting:
 
 def _distinct(setup: Setup) -> dict[str, object]:
     chosen = {f.name: getattr(setup, f.name) for f in fields(setup) if getattr(setup, f.name) != f.default}
-    return {name: float(value) if name in ("eps", "embedding_std") else value for name, value in chosen.items()}
+    return {name: value + 0.0 if name in ("eps", "embedding_std") else value for name, value in chosen.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +234,7 @@ def _require_count(name: str, value: object, least: int = 1) -> None:
 
 
 def _require_number(name: str, value: object, least: float = -math.inf, strictly: bool = False) -> None:
-    is_number = type(value) in (int, float) and math.isfinite(value)
+    is_number = type(value) in (int, float) and abs(value) <= sys.float_info.max
     if not is_number or value < least or (strictly and value == least):
         rule = "a finite number" if least == -math.inf else f"a finite number {'above' if strictly else 'from'} {least}"
         raise ValueError(f"{name} is {value!r}: it must be {rule}.")

@@ -5,11 +5,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from lnmeasure.store.reader import SHIPPED, Store
 
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+settings.register_profile("house", deadline=None)  # a busy machine is slow, which says nothing about the code
+settings.load_profile("house")
 
 
 def pytest_collection_modifyitems(items):

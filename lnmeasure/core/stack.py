@@ -60,7 +60,7 @@ def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -
     if setup.attention == "causal":
         visible = visible.tril()
     if setup.attention == "uniform":
-        logits, weights = None, (visible / setup.seq_len).to(x.dtype)
+        logits, weights = None, visible.to(x.dtype) / setup.seq_len
     else:
         queries, keys = (_heads(F.linear(x, matrices[role]), setup) for role in ("wq", "wk"))
         logits = queries @ keys.transpose(-1, -2) / math.sqrt(setup.d_head)

@@ -20,7 +20,7 @@ class Instrument:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._values: dict[tuple[str, int | None], float | None] = {}
+        self._values: dict[tuple[str, int | None], float | str | None] = {}
         self._block = 0
         self._sum: Tensor | None = None
         self._divided: Tensor | None = None
@@ -48,7 +48,7 @@ class Instrument:
     def leave(self, output: Tensor) -> None:
         """Reads the finished block and hooks its stream, so that the backward pass leaves its norms here."""
         block, stream, rows = self._block, self._sum, output.detach()
-        self._sum = None  # the stream holds our hook: keeping it here would be a cycle no collector can free
+        self._sum = None  # the stream's hooks hold the instrument: holding the stream too would keep all of it alive
         self.read("stream_rms", metrics.rms(stream.detach()), block)
         self.read("token_cosine", metrics.token_cosine(rows), block)
         self.read("cross_sequence_cosine", metrics.cross_sequence_cosine(rows), block)
@@ -63,8 +63,8 @@ class Instrument:
                     partial(self._read_weight_gradient, f"grad_{role}", block)
                 )
 
-    def read(self, quantity: str, value: float | None, block: int | None = None) -> None:
-        """Keeps one number; None where the quantity does not exist here."""
+    def read(self, quantity: str, value: float | str | None, block: int | None = None) -> None:
+        """Keeps one number, or the status that says why there is none; None where the quantity does not exist here."""
         self._values[quantity, block] = value
 
     def readings(self, depth: int) -> list[Reading]:
@@ -88,13 +88,13 @@ class Instrument:
         gradient = matrix.grad
         value = metrics.frobenius(gradient)
         tiny = torch.finfo(gradient.dtype).tiny * math.sqrt(gradient.numel())
-        self.read(quantity, math.nan if 0 < value < tiny else value, block)
+        self.read(quantity, "underflow" if 0 < value < tiny else value, block)
         matrix.grad = None
 
     def _reading(self, quantity: str, block: int | None) -> Reading:
         value = self._values.get((quantity, block))
-        if value is None:
-            return Reading(quantity=quantity, value=None, block=block, status="absent")
+        if value is None or isinstance(value, str):
+            return Reading(quantity=quantity, value=None, block=block, status=value or "absent")
         if not math.isfinite(value):
             return Reading(quantity=quantity, value=None, block=block, status="overflow")
         return Reading(quantity=quantity, value=value, block=block)
