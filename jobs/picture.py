@@ -12,11 +12,11 @@ SETUP, INIT, DEPTH = "page", "xavier_uniform", 64
 
 def caption(store: Store) -> list[str]:
     """What the picture shows and where it comes from, in two lines."""
-    (ratio,) = (row for row in store.ask("readouts", setup=SETUP, init=INIT, depth=DEPTH).itertuples() if row.ratio > 0)
+    pre = prose.by_name(store.ask("readouts", setup=SETUP, init=INIT, depth=DEPTH), "placement")["pre"]
+    factor = prose.between(pre.ratio, pre.ratio_low, pre.ratio_high)
     return [
-        f"At {DEPTH} blocks pre-LN's is smaller by {prose.between(ratio.ratio, ratio.ratio_low, ratio.ratio_high)}. "
-        "Dashed: 1/sqrt(L).",
-        f"Mean over {ratio.n_seeds} seeds with 95 % interval, setup {SETUP}, init {INIT}, "
+        f"At {DEPTH} blocks pre-LN's is smaller by a factor of {factor}. Dashed: 1/sqrt(L).",
+        f"Mean over {pre.n_seeds} seeds with 95 % interval, setup {SETUP}, init {INIT}, "
         f"store generation {store.meta['generation']}",
     ]
 

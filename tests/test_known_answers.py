@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from plain import token_losses, update_of
 
 from lnmeasure.core import stack
 from lnmeasure.core.draws import integers, normal, raw_draw
@@ -19,6 +18,7 @@ from lnmeasure.core.initialise import INITS, draw_blocks
 from lnmeasure.core.measure import cross_entropy, draw_ends
 from lnmeasure.core.placements import PLACEMENTS
 from lnmeasure.records import Setting, Setup
+from tests.plain import token_losses, update_of
 
 SMALL = Setup(name="small", width=16, heads=2, seq_len=5, batch=3, vocab=11, dtype="float64")
 BLIND = SimpleNamespace(

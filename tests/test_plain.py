@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from plain import plain_readings, update_of
 
 from lnmeasure.core.initialise import INITS
 from lnmeasure.core.measure import measure
 from lnmeasure.core.placements import PLACEMENTS
 from lnmeasure.records import QUANTITIES, Setting, Setup
+from tests.plain import plain_readings, update_of
 
 SMALL = Setup(name="small", width=16, heads=2, seq_len=5, batch=3, vocab=11, dtype="float64")
 

@@ -36,27 +36,36 @@ def test_post_ln_divides_by_the_root_of_one_plus_the_ffns_gain_at_every_depth(sh
         assert abs(row.sigma_mean - expected) < max(0.02 * expected, 3 * standard_error), f"depth {row.depth}"
 
 
-def test_the_top_gradient_is_a_constant_over_sigma_until_tokens_align(shipped):
-    """sqrt(r d/(1+r) 2d/(d+V)/(B T))/sigma: within 3 % at one block, at most 13 % low at 64, for Xavier-uniform."""
+@pytest.mark.parametrize(("placement", "aligned"), [("post", 0.16), ("pre", 0.05)])
+def test_the_top_gradient_is_a_constant_over_sigma_that_grows_as_tokens_align(placement, aligned, shipped):
+    """sqrt(r d/(1+r) 2d/(d+V)/(B T))/sigma within 3 % at one block; at 64 aligned tokens add what theory says.
+
+    The softmax part of the gradient is coherent over aligned tokens: mean field puts it at 16 % (post) and 5 % (pre) at
+    64 blocks. Here: within 3 standard errors over seeds, and 1 % for the rounding of those two figures.
+    """
     d, vocab, tokens, r = 256, 1000, 32 * 32, 4
     constant = math.sqrt(r * d / (1 + r) * 2 * d / (d + vocab) / tokens)
     assert constant == pytest.approx(0.2855, abs=5e-5)
-    for row in means(shipped, "depth, sigma_mean, top_grad_w2_mean AS top", "init = 'xavier_uniform'"):
-        low = -0.03 if row.depth == 1 else -0.13 - 0.03
-        high = 0.03 if row.depth == 1 else 0.20
-        assert low < row.top * row.sigma_mean / constant - 1 < high, f"depth {row.depth}"
-
-
-@pytest.mark.parametrize(("depth", "sigma", "gradient"), [(1, 1.24, 0.238), (8, 2.74, 0.1125), (64, 8.6, 0.035)])
-def test_pre_ln_has_the_sizes_an_independent_script_found(depth, sigma, gradient, shipped):
-    """2 %: five seeds of that script against ten of ours."""
-    (row,) = means(
-        shipped,
-        "sigma_mean AS sigma, top_grad_w2_mean AS top",
-        f"placement = 'pre' AND init = 'xavier_uniform' AND depth = {depth}",
+    cells = shipped.query(
+        f"SELECT depth, top_grad_w2 * sigma / {constant} - 1 AS excess FROM by_cell WHERE setup = 'page' "
+        f"AND placement = '{placement}' AND init = 'xavier_uniform'"
     )
-    assert row.sigma == pytest.approx(sigma, rel=0.02)
-    assert row.top == pytest.approx(gradient, rel=0.03)
+    excess = cells.groupby("depth").excess.agg(["mean", "sem"])
+    assert abs(excess.loc[1, "mean"]) < 0.03
+    assert abs(excess.loc[64, "mean"] - aligned) < 3 * excess.loc[64, "sem"] + 0.01
+    assert excess["mean"].between(-0.03, aligned + 3 * excess["sem"].max() + 0.01).all()
+
+
+@pytest.mark.parametrize(("depth", "sigma", "gradient"), [(1, 1.236, 0.238), (8, 2.742, 0.1125), (64, 8.597, 0.035)])
+def test_pre_ln_has_the_sizes_an_independent_script_found(depth, sigma, gradient, shipped):
+    """Five other seeds: within 3 standard errors of the difference of two means, and the rounding of its last digit."""
+    rows = shipped.query(
+        "SELECT sigma, top_grad_w2 FROM by_cell WHERE setup = 'page' AND placement = 'pre' "
+        f"AND init = 'xavier_uniform' AND depth = {depth}"
+    )
+    for values, theirs, rounding in ((rows.sigma, sigma, 5e-4), (rows.top_grad_w2, gradient, 5e-4)):
+        standard_error = values.std() * math.sqrt(1 / len(values) + 1 / 5)
+        assert abs(values.mean() - theirs) < 3 * standard_error + rounding
 
 
 @pytest.mark.parametrize("init", INITS)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from lnmeasure.dashboard.theme import INITS, NEUTRAL, PLACEMENTS, Look
 
-HEIGHT = 320
+HEIGHT, DEPTH_HEIGHT = 320, 400
 SELECTED = "depth"
 """Name of the depth chart's click selection."""
 
@@ -44,7 +44,10 @@ def forward_by_init_chart(profile: pd.DataFrame) -> alt.LayerChart:
 
 
 def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
-    """Top gradient against depth, log-log, with guide and click selection. Columns: those of depth_curve.sql."""
+    """Top gradient against depth, log-log, with guide and click selection. Columns: those of depth_curve.sql.
+
+    The click goes to invisible points of one height, one per depth: the nearest is then the nearest in log depth alone.
+    """
     depths = sorted(curve["depth"].unique().tolist())
     scale = alt.Scale(type="log", domain=[depths[0] / 1.12, depths[-1] * 2.1], nice=False)
     x = alt.X("depth:Q", scale=scale, axis=alt.Axis(values=depths, title="depth L in blocks", labelOverlap="greedy"))
@@ -56,10 +59,26 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
         .mark_line(color=NEUTRAL, strokeDash=[6, 4], strokeWidth=2)
         .encode(x=x, y=alt.Y("guide:Q"))
     )
-    targets = alt.Chart(curve).mark_point(size=400, opacity=0, filled=True).encode(x=x, y=alt.Y("mean:Q"))
-    targets = targets.encode(tooltip=_interval_tooltip("depth")).add_params(click)
+    targets = (
+        alt.Chart(_at_each_depth(curve))
+        .mark_point(size=1, opacity=0)
+        .encode(x=x, y=alt.value(DEPTH_HEIGHT / 2), tooltip=["depth:Q", *(f"{n}:N" for n in _labels(curve)), "seeds:Q"])
+        .add_params(click)
+    )
     series = _series(curve, "placement", PLACEMENTS, x, y)
-    return _sized(alt.layer(chosen, guide, *series, targets), height=400)
+    return _sized(alt.layer(chosen, guide, *series, targets), height=DEPTH_HEIGHT)
+
+
+def _at_each_depth(curve: pd.DataFrame) -> pd.DataFrame:
+    """One row per depth with what each placement reads there, as text."""
+    texts = [f"{mean:.4g} ({low:.4g} to {high:.4g})" for mean, low, high in curve[["mean", "low", "high"]].to_numpy()]
+    named = curve.assign(text=texts, label=[PLACEMENTS[name].label for name in curve["placement"]])
+    wide = named.pivot_table(index="depth", columns="label", values="text", aggfunc="first")
+    return wide.assign(seeds=curve.groupby("depth")["n_seeds"].min()).reset_index()
+
+
+def _labels(curve: pd.DataFrame) -> list[str]:
+    return [look.label for name, look in PLACEMENTS.items() if name in set(curve["placement"])]
 
 
 def _series(data: pd.DataFrame, name: str, looks: dict[str, Look], x: alt.X, y: alt.Y) -> list[alt.Chart]:
