@@ -11,7 +11,8 @@ HEIGHT, DEPTH_HEIGHT = 320, 400
 SELECTED = "depth"
 """Name of the depth chart's click selection."""
 
-_STEPS = (1, 2, 5)
+_STEPS = (1, 2, 3, 5)
+_FEW = 16
 
 
 def forward_chart(profile: pd.DataFrame) -> alt.LayerChart:
@@ -82,7 +83,7 @@ def _labels(curve: pd.DataFrame) -> list[str]:
 
 
 def _series(data: pd.DataFrame, name: str, looks: dict[str, Look], x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Interval (band and bars), line, markers and the direct label at the line's end, for each series of a column."""
+    """Interval (a band, and bars where few), line, markers and a label at the line's end, per value of a column."""
     position = x.shorthand.split(":")[0]
     data = data.assign(series=[looks[value].label for value in data[name]])
     present = [look for key, look in looks.items() if key in set(data[name])]
@@ -91,9 +92,11 @@ def _series(data: pd.DataFrame, name: str, looks: dict[str, Look], x: alt.X, y: 
     shape = alt.Shape("series:N", scale=alt.Scale(domain=labels, range=[look.marker for look in present]), legend=None)
     base = alt.Chart(data).encode(x=x, color=colour)
     low = alt.Y("low:Q", scale=y["scale"], axis=y["axis"])
-    band, bars = (mark.encode(y=low, y2="high:Q") for mark in (base.mark_area(opacity=0.2), base.mark_rule()))
+    few = data[position].nunique() <= _FEW
+    band = base.mark_area(opacity=0.25).encode(y=low, y2="high:Q")
+    bars = base.mark_rule(opacity=float(few)).encode(y=low, y2="high:Q")
     line = base.mark_line(strokeWidth=2.5).encode(y=y)
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+    points = base.mark_point(filled=True, size=60 if few else 22, opacity=1).encode(
         y=y, shape=shape, tooltip=_interval_tooltip(position)
     )
     return [band, bars, line, points, _end_labels(data, position, x, y, colour)]
@@ -131,7 +134,7 @@ def _linear(title: str) -> alt.Y:
 
 
 def _log(data: pd.DataFrame, columns: tuple[str, ...], title: str) -> alt.Y:
-    """A log axis over the positive values of some columns: explicit domain, ticks at 1, 2 and 5 of each decade."""
+    """A log axis over the positive values of some columns: explicit domain, ticks at 1, 2, 3 and 5 of each decade."""
     values = data[list(columns)].to_numpy(dtype=float).ravel()
     values = values[values > 0]
     low, high = values.min() / 1.15, values.max() * 1.15
