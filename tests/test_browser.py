@@ -165,6 +165,15 @@ def test_nothing_is_wider_than_the_window(width, scheme, visit):
         assert chart["x"] + chart["width"] <= width
 
 
+def test_the_depth_stays_in_view_and_hides_what_scrolls_under_it(visit):
+    tab = visit()
+    tab.get_by_text("The numbers").scroll_into_view_if_needed()
+    slider = tab.get_by_role("slider").bounding_box()
+    assert 0 <= slider["y"] < 120
+    ground = "element => getComputedStyle(element.parentElement).backgroundColor"
+    assert tab.locator(".st-key-controls").evaluate(ground) == "rgb(255, 255, 255)"
+
+
 def test_an_unknown_depth_in_the_address_is_said_in_one_sentence(visit):
     tab = visit("?depth=5")
     tab.get_by_text("depth=5 in the address was dropped").wait_for()
