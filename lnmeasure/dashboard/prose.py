@@ -80,6 +80,8 @@ def finding(readouts: pd.DataFrame, depth: int) -> str:
 def forward_caption(profile: pd.DataFrame) -> str:
     """What to look for in the forward chart."""
     post, pre = (profile[profile.placement == name].sort_values("block")["mean"] for name in ("post", "pre"))
+    if len(pre) == 1:
+        return f"One block leaves a stream of {number(post.iloc[0])} in post-LN and {number(pre.iloc[0])} in pre-LN."
     return (
         f"Post-LN renormalises after every sublayer, so its stream leaves each block between {number(post.min())} and "
         f"{number(post.max())}. Pre-LN's only accumulates: {number(pre.iloc[0])} after the first block, "
@@ -91,11 +93,16 @@ def backward_caption(profile: pd.DataFrame, band: Row) -> str:
     """What to look for in the backward chart, with the band post stays in and how well the dashed curve fits."""
     pre = profile.dropna(subset=["over_stream"])
     worst = (pre["over_stream"] / pre["mean"] - 1).abs().max()
-    return (
+    stays = (
         f"Post-LN stays between {number(band.lowest)} and {number(band.highest)} in every block of all "
-        f"{band.n_depths} depths. The dashed curve is one constant divided by pre-LN's stream from the forward chart: "
-        f"it meets pre-LN's gradient within {worst:.0%} at every block here. The gradient is set by the size of the "
-        "stream a block writes into."
+        f"{band.n_depths} depths."
+    )
+    if len(pre) == 1:
+        return f"{stays} With one block there is no profile to compare with the stream."
+    return (
+        f"{stays} The dashed curve is one constant divided by pre-LN's stream from the forward chart: it meets "
+        f"pre-LN's gradient within {worst:.0%} at every block here. The gradient is set by the size of the stream a "
+        "block writes into."
     )
 
 
@@ -175,8 +182,8 @@ def residual_answer(rows: pd.DataFrame, depth: int) -> str:
     return (
         f"**Residual scaling alone** (W_O and W_2 divided by √(2L), the rest Xavier): with {blocks(depth)}, pre-LN's "
         f"stream ends at {with_interval(alone.last_stream, alone.last_stream_low, alone.last_stream_high)} instead of "
-        f"{with_interval(plain.last_stream, plain.last_stream_low, plain.last_stream_high)}. The shrinking of the top "
-        f"gradient goes with it: pre-LN's is {_times(alone.ratio, 'smaller', 'larger')} than post-LN's, and was "
+        f"{with_interval(plain.last_stream, plain.last_stream_low, plain.last_stream_high)}. Its top gradient "
+        f"is {_times(alone.ratio, 'smaller', 'larger')} than post-LN's, and without the scaling it is "
         f"{_times(plain.ratio, 'smaller', 'larger')}.\n\n"
         f"**The full GPT-2 init** (also N(0, 0.02²) for every other matrix, embeddings and head): the stream starts "
         f"small and ends at {with_interval(full.last_stream, full.last_stream_low, full.last_stream_high)}. The last "

@@ -101,7 +101,7 @@ def parting_ways(depth: int) -> None:
     at = {"setup": SETUP, "init": "xavier_uniform", "depth": depth}
     st.subheader("Where measurement and paper part ways")
     st.markdown(
-        "The paper is Xiong et al. 2020, arXiv:2002.04745. Its theory assumes Xavier weights, so these three "
+        "The paper is Xiong et al. 2020, arXiv:2002.04745. Its theory assumes Xavier weights, so these "
         f"comparisons are always with init `{at['init']}`, at {prose.blocks(depth)}."
     )
     slopes = ask(store, "slopes", **at)
@@ -109,8 +109,9 @@ def parting_ways(depth: int) -> None:
     cards = [
         prose.sigma_card(only_row("post_sigma", **at)),
         *(prose.slope_card(row) for row in pre_slopes.head(1).itertuples()),
-        prose.flatness_card(only_row("pre_flatness", **at), depth),
     ]
+    if depth > 1:
+        cards.append(prose.flatness_card(only_row("pre_flatness", **at), depth))
     for column, card in zip(st.columns(len(cards), gap="medium"), cards, strict=True):
         with column:
             st.markdown(f"**{card.title}**  \n{card.outcome}")
