@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lnmeasure.dashboard import prose
 from lnmeasure.dashboard.charts import depth_chart
+from lnmeasure.store.errors import StoreError
 from lnmeasure.store.reader import Store, store_path
 
 SETUP, INIT, DEPTH = "page", "xavier_uniform", 64
@@ -32,4 +33,7 @@ def draw(store: Store, path: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 2 or not sys.argv[1].endswith(".svg"):
         sys.exit("usage: python -m jobs.picture FILE.svg")
-    draw(Store(store_path()), Path(sys.argv[1]))
+    try:
+        draw(Store(store_path()), Path(sys.argv[1]))
+    except StoreError as error:
+        sys.exit(str(error))

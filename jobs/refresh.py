@@ -12,7 +12,6 @@ from pathlib import Path
 
 from jobs import worker
 from jobs.grids import GRIDS, settings_of
-from jobs.progress import Progress
 from lnmeasure.records import MEASUREMENT_VERSION, Setting
 from lnmeasure.store.building import Building, Measured, locked
 from lnmeasure.store.errors import StoreError, StoreMissing
@@ -60,6 +59,7 @@ def missing_from(path: Path, planned: list[Setting]) -> list[Setting]:
 
 
 def _measure_and_publish(building: Building, planned: list[Setting], workers: int) -> int:
+    from jobs.progress import Progress  # what only measuring needs is imported where measuring begins
     from jobs.provenance import commit, package_version, provenance
 
     held = building.measured_keys()
@@ -87,7 +87,9 @@ def _measure_and_publish(building: Building, planned: list[Setting], workers: in
 def measure_all(todo: list[Setting], workers: int) -> Iterator[tuple[Setting, Measured | Exception]]:
     """Each setting with its measured cell, or with the exception it raised, in the order they finish."""
     worker.prepare_environment()
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=worker.prepare)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), initializer=worker.prepare, initargs=(os.getpid(),)
+    )
     try:
         yield from _drain(pool, todo, window=2 * workers)
     finally:

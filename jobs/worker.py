@@ -22,13 +22,15 @@ def prepare_environment() -> None:
     os.environ.update(_ENVIRONMENT)
 
 
-def prepare() -> None:
-    """Call first in a worker. One thread, set before any cell runs; and no life without the driver."""
+def prepare(driver: int) -> None:
+    """Call first in a worker, with the driver's process id: no life without the driver, and one thread."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != driver:  # it died before the line above
+            os._exit(1)
     import torch
 
     torch.set_num_threads(1)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def measure_cell(setting: Setting) -> Measured:

@@ -125,7 +125,7 @@ def test_a_visitor_changes_the_depth_clicks_another_and_takes_the_table_away(vis
     settled(tab)
 
     with tab.expect_download() as download:
-        tab.get_by_role("button", name="Download CSV").first.click()
+        tab.locator("[class*=st-key-lnmeasure][class*=depth8]").get_by_role("button", name="Download CSV").click()
     file = tmp_path / download.value.suggested_filename
     download.value.save_as(file)
     assert file.name == f"lnmeasure_g{shipped.meta['generation']}_page_xavier_uniform_depth8.csv"

@@ -13,6 +13,7 @@ from jobs import grids, refresh, status
 from jobs.worker import measure_cell
 from lnmeasure.records import MEASUREMENT_VERSION, Setting, Setup
 from lnmeasure.store.building import locked
+from lnmeasure.store.errors import StoreError
 from lnmeasure.store.reader import SHIPPED, Store
 from tests.conftest import ROOT
 from tests.small import SETUP, small_grid
@@ -155,6 +156,22 @@ def test_a_foreign_store_ends_with_76_and_is_left_alone(store_at):
     assert "damaged or foreign" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert store_at.read_bytes() == b"somebody else's file"
+
+
+@pytest.mark.parametrize("job", [["jobs.status"], ["jobs.dictionary"], ["jobs.picture", "x.svg"], ["jobs.refresh"]])
+def test_no_job_answers_a_damaged_store_with_a_traceback(job, store_at):
+    store_at.write_bytes(b"somebody else's file")
+    ended = run("-m", *job, LNMEASURE_STORE=str(store_at))
+    assert ended.returncode != 0
+    assert "damaged or foreign" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_place_that_cannot_be_written_to_ends_with_a_sentence(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.touch()
+    with pytest.raises(StoreError, match="cannot write beside"), locked(blocked / "lnmeasure.duckdb"):
+        pass
 
 
 def test_the_shipped_store_is_complete_at_this_measurement_version(monkeypatch, capsys):

@@ -1,5 +1,6 @@
 """The page's script, run without a browser: what it says for good and bad stores and addresses."""
 
+import shutil
 import subprocess
 import sys
 
@@ -107,13 +108,27 @@ def directory(path):
     return "not a file"
 
 
+def without_a_view(path):
+    shutil.copyfile(SHIPPED, path)
+    duckdb.connect(path).execute("DROP VIEW comparison").close()
+    return "lacks comparison"
+
+
+def without_meta_row(path):
+    shutil.copyfile(SHIPPED, path)
+    duckdb.connect(path).execute("DELETE FROM meta").close()
+    return "schema version unknown"
+
+
 def cut_in_half(path):
     content = SHIPPED.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     return "LNMEASURE_STORE"
 
 
-@pytest.mark.parametrize("make", [missing, garbage, foreign, empty_file, directory, cut_in_half])
+@pytest.mark.parametrize(
+    "make", [missing, garbage, foreign, empty_file, directory, cut_in_half, without_a_view, without_meta_row]
+)
 def test_a_store_that_cannot_be_shown_is_one_sentence_with_the_way_out(make, store_at):
     words = make(store_at)
     app = page()
@@ -133,6 +148,19 @@ def test_a_store_without_the_pages_setup_says_how_to_measure_it(store_at):
     assert "make refresh" in app.error[0].value
 
 
+def test_a_store_replaced_by_one_with_fewer_cells_is_shown_as_it_is(store_at):
+    shutil.copyfile(SHIPPED, store_at)
+    app = page(depth="48")
+    store_at.unlink()
+    shutil.copyfile(SHIPPED, store_at)
+    for table in ("cell", "block_reading"):
+        duckdb.connect(store_at).execute(f"DELETE FROM {table} WHERE depth = 48 OR init = 'gpt2'").close()
+    app.run()
+    assert not app.exception
+    assert app.select_slider[0].value in (32, 64, 24)
+    assert "gpt2" not in app.selectbox[0].options
+
+
 def test_the_gpt2_question_is_answered_by_the_readings(shipped):
     app = page(depth="64")
     app.radio(key="gpt2_answer").set_value("grows").run()
@@ -144,9 +172,9 @@ def test_the_gpt2_question_is_answered_by_the_readings(shipped):
 
 
 def loads_torch(*modules: str) -> bool:
-    """Whether importing some modules in a fresh process loads torch."""
+    """Whether importing some modules in a fresh process loads torch, or what else only measuring installs."""
     lines = [f"import {module}" for module in modules]
-    code = "; ".join(["import sys", *lines, "sys.exit('torch' in sys.modules)"])
+    code = "; ".join(["import sys", *lines, "sys.exit(bool({'torch', 'scipy', 'tqdm'} & set(sys.modules)))"])
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 1
 
 

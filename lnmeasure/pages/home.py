@@ -44,10 +44,10 @@ def equations() -> None:
 
 def controls(inits: list[str]) -> tuple[str, int]:
     """Init and depth. The session owns them once the page is open; the address follows."""
-    if "init" not in st.session_state:
+    if st.session_state.get("init") not in inits:
         st.session_state.init = choose_init(inits)
     depths = ask(store, "depths", setup=SETUP, init=st.session_state.init).depth.tolist()
-    if "depth" not in st.session_state or st.session_state.depth not in depths:
+    if st.session_state.get("depth") not in depths:
         st.session_state.depth = choose_depth(depths)
     with st.container(key="controls"):
         left, right = st.columns([3, 2])

@@ -24,11 +24,11 @@ def current_store() -> Store:
 def ask(store: Store, question: str, **parameters: object) -> pd.DataFrame:
     """The answer of a query of the store, cached for everybody. Parameters it does not name are dropped."""
     named = {name: value for name, value in parameters.items() if f"${name}" in sql(question)}
-    return _ask(store, str(store.path), store.meta["generation"], store.meta["published_at"], question, named)
+    return _ask(store, store.digest, question, named)
 
 
 @st.cache_data(max_entries=2000, show_spinner=False)
-def _ask(_store: Store, path: str, generation: int, at: object, question: str, parameters: dict) -> pd.DataFrame:
+def _ask(_store: Store, digest: str, question: str, parameters: dict) -> pd.DataFrame:
     return _store.ask(question, **parameters)
 
 

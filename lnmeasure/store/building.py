@@ -55,8 +55,15 @@ class Provenance:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the store's single-writer lock. StoreBusy, naming the holder, while another process has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path.with_name(f"{path.name}.lock"), "a+", encoding="utf-8") as lock:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(path.with_name(f"{path.name}.lock"), "a+", encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise StoreError(
+            f"The refresh cannot write beside {path}: {error.strerror}. It needs a folder it may write to; "
+            "LNMEASURE_STORE names another place for the store."
+        ) from error
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -1,5 +1,6 @@
 """Readers: a published store opened read-only on a private copy, so that nobody waits for anybody."""
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -9,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 
+from lnmeasure.store.comments import VIEWS
 from lnmeasure.store.errors import StoreError, StoreMissing
 
 SCHEMA_VERSION = 1
@@ -37,11 +39,11 @@ def sql(question: str) -> str:
 
 
 class Store:
-    """A snapshot of the published store at path. Raises StoreError (StoreMissing) with the way out."""
+    """A snapshot of the published store at path; digest names its content. StoreError where it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._connection = _open_copy(self.path)
+        self._connection, self.digest = _open_copy(self.path)
         self._connection.execute("SET lock_configuration = true")
         self.meta = self._one_row("SELECT * FROM meta")
 
@@ -70,20 +72,20 @@ def measured_keys(connection: duckdb.DuckDBPyConnection, version: int) -> set[st
 
 def check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """StoreError unless the connection's database is a store of this schema version."""
-    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    if not {"meta", "cell", "block_reading"} <= tables:
+    there = {name for (name,) in connection.execute(_NAMES).fetchall()}
+    if lacking := sorted({"cell", "block_reading", *VIEWS} - there):
         raise StoreError(
-            f"{path} is a DuckDB file, but not an lnmeasure store: it has no tables meta, cell and block_reading. "
-            f"{_WAY_OUT}"
+            f"{path} is a DuckDB file, but not an lnmeasure store: it lacks {', '.join(lacking)}. {_WAY_OUT}"
         )
-    (version,) = connection.execute("SELECT schema_version FROM meta").fetchone()
-    if version != SCHEMA_VERSION:
+    versions = [version for (version,) in connection.execute("SELECT schema_version FROM meta").fetchall()]
+    if versions != [SCHEMA_VERSION]:
         raise StoreError(
-            f"{path} has schema version {version}, and this lnmeasure reads version {SCHEMA_VERSION}. Install the "
-            f"lnmeasure that made it, or: {_WAY_OUT}"
+            f"{path} has schema version {', '.join(map(str, versions)) or 'unknown'}, and this lnmeasure reads version "
+            f"{SCHEMA_VERSION}. Install the lnmeasure that made it, or: {_WAY_OUT}"
         )
 
 
+_NAMES = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views() WHERE NOT internal"
 _WAY_OUT = (
     "Point LNMEASURE_STORE at a store, bring the shipped one back with 'git checkout data/lnmeasure.duckdb', or move "
     "the file away and run 'make refresh' to measure a new one."
@@ -96,22 +98,26 @@ def _read_everything(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f"SELECT bit_xor(hash(t)) FROM {table} t").fetchall()
 
 
-def _open_copy(path: Path) -> duckdb.DuckDBPyConnection:
-    if not path.exists():
-        raise StoreMissing(f"There is no store at {path}. {_WAY_OUT}")
-    if not path.is_file():
-        raise StoreError(f"{path} is not a file, so it cannot be a store. {_WAY_OUT}")
+def _open_copy(path: Path) -> tuple[duckdb.DuckDBPyConnection, str]:
+    try:
+        if not path.exists():
+            raise StoreMissing(f"There is no store at {path}. {_WAY_OUT}")
+        if not path.is_file():
+            raise StoreError(f"{path} is not a file, so it cannot be a store. {_WAY_OUT}")
+        return _open_file(path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}. Check its permissions. {_WAY_OUT}") from error
+    except duckdb.Error as error:
+        raise StoreError(f"{path} cannot be opened as a DuckDB file: it is damaged or foreign. {_WAY_OUT}") from error
+
+
+def _open_file(path: Path) -> tuple[duckdb.DuckDBPyConnection, str]:
     with tempfile.TemporaryDirectory(prefix="lnmeasure-") as folder:
         copy = Path(folder) / "store.duckdb"
-        try:
-            shutil.copyfile(path, copy)
-            connection = duckdb.connect(copy, read_only=True, config=_HARDENED)
-            check_schema(connection, path)
-            _read_everything(connection)
-        except OSError as error:
-            raise StoreError(f"{path} cannot be read: {error.strerror}. Check its permissions.") from error
-        except duckdb.Error as error:
-            raise StoreError(
-                f"{path} cannot be opened as a DuckDB file: it is damaged or foreign. {_WAY_OUT}"
-            ) from error
-    return connection
+        shutil.copyfile(path, copy)
+        with copy.open("rb") as content:
+            digest = hashlib.file_digest(content, "blake2b").hexdigest()
+        connection = duckdb.connect(copy, read_only=True, config=_HARDENED)
+        check_schema(connection, path)
+        _read_everything(connection)
+    return connection, digest
