@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -30,6 +30,12 @@ def main(arguments: list[str] | None = None) -> int:
         return _say(error, BAD_ARGUMENTS)
     except StoreError as error:
         return _say(error, error.exit_code)
+    except BrokenExecutor:
+        return _say(
+            "A worker process was killed, perhaps for memory (try fewer --workers). Finished cells are kept; the same "
+            "command continues from them.",
+            SOME_FAILED,
+        )
     except KeyboardInterrupt:
         return _say("Interrupted. Finished cells are kept; the same command continues from them.", INTERRUPTED)
 
@@ -43,6 +49,8 @@ def refresh(path: Path, planned: list[Setting], workers: int, dry_run: bool = Fa
     _require_measuring(missing)
     with locked(path):
         building = Building(path)
+        if building.set_aside:
+            print(f"{building.set_aside.name}: kept, not used; it was begun from another generation of the store.")
         try:
             return _measure_and_publish(building, planned, workers)
         finally:

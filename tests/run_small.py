@@ -2,9 +2,10 @@
 
 import sys
 
-from jobs.refresh import refresh
-from lnmeasure.store.reader import store_path
+from jobs.grids import GRIDS
+from jobs.refresh import main
 from tests.small import small_grid
 
 if __name__ == "__main__":
-    sys.exit(refresh(store_path(), small_grid(depths=(1, 2, 3), seeds=range(int(sys.argv[1]))), workers=2))
+    GRIDS["small"] = lambda: small_grid(depths=(1, 2, 3), seeds=range(int(sys.argv[1])))
+    sys.exit(main(["--grid", "small", "--workers", "2"]))

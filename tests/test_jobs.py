@@ -12,7 +12,7 @@ import pytest
 from jobs import grids, refresh, status
 from jobs.worker import measure_cell
 from lnmeasure.records import MEASUREMENT_VERSION, Setting, Setup
-from lnmeasure.store.building import locked
+from lnmeasure.store.building import Building, locked
 from lnmeasure.store.errors import StoreError
 from lnmeasure.store.reader import SHIPPED, Store
 from tests.conftest import ROOT
@@ -87,6 +87,22 @@ def test_a_refresh_killed_in_the_middle_goes_on_from_its_committed_cells(store_a
     assert second["reused"] > 0
     assert second["measured"] + second["reused"] == planned
     assert len(Store(store_at).query("SELECT 1 FROM by_cell")) == planned
+
+
+def test_a_killed_worker_ends_the_refresh_with_a_sentence_and_its_cells_are_kept(store_at):
+    environment = os.environ | {"LNMEASURE_STORE": str(store_at)}
+    command = [sys.executable, "-m", "tests.run_small", "20"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as driver:
+        wal = store_at.with_name(f"{store_at.name}.building.wal")
+        wait_until(lambda: wal.exists() and wal.stat().st_size > 30_000)
+        os.kill(children(driver.pid)[-1], signal.SIGKILL)
+        said = driver.communicate(timeout=120)[1]
+    assert driver.returncode == refresh.SOME_FAILED
+    assert "A worker process was killed" in said
+    assert "Traceback" not in said
+    building = Building(store_at)
+    assert len(building.measured_keys()) > 0
+    building.close()
 
 
 def wait_until(holds, seconds: float = 120) -> None:

@@ -84,6 +84,14 @@ def test_an_unknown_init_is_said_and_the_default_shown():
     assert app.selectbox[0].value == "xavier_uniform"
 
 
+def test_the_address_cannot_put_links_or_pages_of_text_on_the_page():
+    app = page(init="` [click](https://evil.example) ![i](https://evil.example/x.png) `" + "x" * 3000)
+    (warning,) = app.warning
+    assert "](" not in warning.value
+    assert "`" not in warning.value.strip("`").split("` in the address")[0]
+    assert len(warning.value) < 400
+
+
 def missing(path):
     return "There is no store at"
 

@@ -185,6 +185,23 @@ def test_a_refresh_that_was_cut_off_is_taken_up_with_its_finished_cells(store_at
     assert Store(store_at).query("SELECT sigma FROM by_cell ORDER BY seed").sigma.tolist() == [1.0, 2.0]
 
 
+def test_a_building_file_of_another_generation_never_undoes_what_was_published_since(store_at):
+    first, second, third = small_grid()[:3]
+    publish(store_at, [invented(first, 1.0)])
+    building = Building(store_at)
+    building.begin(WHO, planned=1, reused=0)
+    building.add(invented(second, 2.0))
+    building.close()
+    left = building.path.rename(store_at.with_name("left"))
+    publish(store_at, [invented(third, 3.0)])
+    left.rename(building.path)
+    again = Building(store_at)
+    assert again.set_aside is not None
+    assert again.set_aside.exists()
+    assert again.measured_keys() == {first.key, third.key}
+    again.discard()
+
+
 def test_the_lock_keeps_a_second_refresh_out_and_names_the_first(store_at):
     with locked(store_at):
         with pytest.raises(StoreBusy, match=r"process \d+"), locked(store_at):

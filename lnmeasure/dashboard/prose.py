@@ -21,13 +21,15 @@ class Card:
     title: str
     paper: str
     measured: str
-    parts: bool
+    parts: bool | None
     why: str
 
     @property
     def outcome(self) -> str:
         """The outcome as shape and word."""
-        return "✕ they part ways" if self.parts else "✓ they agree"
+        if self.parts is None:
+            return "? too few seeds to tell"
+        return "✕ they part ways" if self.parts else "✓ the interval contains the paper's value"
 
 
 def number(value: float) -> str:
@@ -69,11 +71,11 @@ def finding(readouts: pd.DataFrame, depth: int) -> str:
     rows = by_name(readouts, "placement")
     post, pre = rows["post"], rows["pre"]
     return (
-        f"A LayerNorm divides its input by that input's rms, σ, and so divides the gradient that comes back through "
-        f"it too. With {blocks(depth)}, the last LayerNorm divides by **{number(post.sigma_mean)}** in post-LN and by "
-        f"**{number(pre.sigma_mean)}** in pre-LN. The gradient on the top block's second FFN matrix follows: "
-        f"**{number(post.top_grad_w2_mean)}** against **{number(pre.top_grad_w2_mean)}**, "
-        f"{_times(pre.ratio, 'smaller', 'larger')} in pre-LN."
+        "A LayerNorm divides its input by σ, the rms of that input about its mean, and so divides the gradient that "
+        f"comes back through it too. With {blocks(depth)}, the last LayerNorm divides by "
+        f"**{number(post.sigma_mean)}** in post-LN and by **{number(pre.sigma_mean)}** in pre-LN. The gradient on the "
+        f"top block's second FFN matrix follows: **{number(post.top_grad_w2_mean)}** against "
+        f"**{number(pre.top_grad_w2_mean)}**, {_times(pre.ratio, 'smaller', 'larger')} in pre-LN."
     )
 
 
@@ -94,7 +96,7 @@ def backward_caption(profile: pd.DataFrame, band: Row) -> str:
     pre = profile.dropna(subset=["over_stream"])
     worst = (pre["over_stream"] / pre["mean"] - 1).abs().max()
     stays = (
-        f"Post-LN stays between {number(band.lowest)} and {number(band.highest)} in every block of all "
+        f"Post-LN's mean stays between {number(band.lowest)} and {number(band.highest)} in every block of all "
         f"{band.n_depths} depths."
     )
     if len(pre) == 1:
@@ -118,7 +120,7 @@ def slope_caption(slopes: pd.DataFrame) -> str:
     text = f"Fitted log-log slope over L = {any_row.depth_min} to {any_row.depth_max}: {said}."
     if "pre" in widest and widest["pre"].depth_min != any_row.depth_min:
         row = widest["pre"]
-        text += f" The range matters: over L = {row.depth_min} to {row.depth_max} pre-LN has {_slope(row)}."
+        text += f" Over L = {row.depth_min} to {row.depth_max} pre-LN has {_slope(row)}."
     return text + " The dashed guide is 1/√L through pre-LN's deepest point. Click a depth to select it everywhere."
 
 
@@ -128,7 +130,7 @@ def sigma_card(row: Row) -> Card:
         title="σ of post-LN",
         paper=f"√(3/2) = {row.paper:.4f}",
         measured=with_interval(row.mean, row.low, row.high),
-        parts=not row.low <= row.paper <= row.high,
+        parts=_outside(row.paper, row.low, row.high),
         why=f"The paper's FFN is as wide as the stream. A Xavier FFN {row.ffn_ratio} times as wide adds less variance, "
         f"2r/(1 + r)² instead of 1/2, which makes σ = {row.corrected:.4f}.",
     )
@@ -142,7 +144,7 @@ def slope_card(row: Row) -> Card:
         title="How pre-LN's top gradient falls with depth",
         paper=f"L^({paper:g})".replace("-", "−"),
         measured=f"L^({_slope(row)}), L = {row.depth_min} to {row.depth_max}",
-        parts=not row.low <= paper <= row.high,
+        parts=_outside(paper, row.low, row.high),
         why=f"The theorem is an upper bound, often read as a law. The measured gradient {steeper} 1/√L: with depth the "
         "tokens align, attention then adds more to the stream, and the gradient follows 1/σ.",
     )
@@ -155,7 +157,7 @@ def flatness_card(row: Row, depth: int) -> Card:
         paper="the same in every block when l is large",
         measured=f"block {row.middle_block} over {depth}: {between(row.middle, row.middle_low, row.middle_high)}; "
         f"block 1 over {depth}: {between(row.bottom, row.bottom_low, row.bottom_high)}",
-        parts=not row.middle_low <= 1 <= row.middle_high,
+        parts=_outside(1, row.middle_low, row.middle_high),
         why="The appendix calls its remark preliminary. Each block's gradient is divided by the stream it writes into, "
         "and that stream still grows.",
     )
@@ -206,6 +208,10 @@ def setup_line(setup: Row, seeds: Row, init: str) -> str:
         f"at initialisation in {setup.dtype}. Every point is a mean over {seeds.n_seeds} seeds with its 95 % t "
         "interval; a ratio is a geometric mean of per-seed ratios."
     )
+
+
+def _outside(value: float, low: float, high: float) -> bool | None:
+    return None if pd.isna(low) else not low <= value <= high
 
 
 def _slope(row: Row) -> str:

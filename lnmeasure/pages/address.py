@@ -33,4 +33,10 @@ def remember(**parameters: object) -> None:
 
 
 def _say_dropped(part: str, why: str, instead: object) -> None:
-    st.warning(f"`{part}` in the address was dropped: {why}. Shown instead: {instead}.", icon=":material/info:")
+    st.warning(f"`{_plain(part)}` in the address was dropped: {why}. Shown instead: {instead}.", icon=":material/info:")
+
+
+def _plain(text: str, longest: int = 40) -> str:
+    """A visitor's text without anything that markdown would act on."""
+    kept = "".join(character if character.isalnum() or character in "=._- " else "?" for character in text)
+    return kept if len(kept) <= longest else kept[:longest] + "..."

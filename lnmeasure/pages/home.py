@@ -10,6 +10,8 @@ from lnmeasure.pages.address import choose_depth, choose_init, remember
 from lnmeasure.pages.source import ask, current_store
 
 SETUP = "page"
+LARGE = 8
+"""From how many blocks on the paper's 'when l is large' is looked at."""
 TITLE = "How big is the gradient? It depends on what the last LayerNorm divides by."
 
 store = current_store()
@@ -102,7 +104,7 @@ def parting_ways(depth: int) -> None:
     st.subheader("Where measurement and paper part ways")
     st.markdown(
         "The paper is Xiong et al. 2020, arXiv:2002.04745. Its theory assumes Xavier weights, so these "
-        f"comparisons are always with init `{at['init']}`, at {prose.blocks(depth)}."
+        f"comparisons are always with init `{at['init']}`, and at {prose.blocks(depth)} but for the slope."
     )
     slopes = ask(store, "slopes", **at)
     pre_slopes = slopes[(slopes.placement == "pre") & (slopes.quantity == "top_grad_w2")]
@@ -110,7 +112,7 @@ def parting_ways(depth: int) -> None:
         prose.sigma_card(only_row("post_sigma", **at)),
         *(prose.slope_card(row) for row in pre_slopes.head(1).itertuples()),
     ]
-    if depth > 1:
+    if depth >= LARGE:
         cards.append(prose.flatness_card(only_row("pre_flatness", **at), depth))
     for column, card in zip(st.columns(len(cards), gap="medium"), cards, strict=True):
         with column:

@@ -84,6 +84,7 @@ class Building:
     def __init__(self, path: Path) -> None:
         self.published = Path(path)
         self.path = self.published.with_name(f"{self.published.name}.building")
+        self.set_aside = _set_aside(self.published, self.path)
         if not self.path.exists():
             _start(self.published, self.path)
         try:
@@ -190,6 +191,24 @@ class Building:
             self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
+
+
+def _set_aside(published: Path, path: Path) -> Path | None:
+    """Move a building file away that was not begun from the published store as it is now. Where it went, or None.
+
+    Publishing it would undo what has been published since. One that cannot be read stays, for the caller to refuse.
+    """
+    if not (published.exists() and path.exists()):
+        return None
+    try:
+        connection = duckdb.connect(path)
+        (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
+        connection.close()
+    except duckdb.Error:
+        return None
+    if generation == Store(published).meta["generation"]:
+        return None
+    return path.replace(path.with_name(f"{path.name}.of_generation_{generation}"))
 
 
 def _start(published: Path, path: Path) -> None:
