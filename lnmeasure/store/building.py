@@ -140,11 +140,7 @@ class Building:
         """Write a sorted, checkpointed copy, check it, and put it in the published store's place. Its generation."""
         ready = self.published.with_name(f"{self.published.name}.publishing")
         ready.unlink(missing_ok=True)
-        self._connection.execute(
-            "UPDATE meta SET generation = generation + 1, published_at = ?, package_version = ?, commit = ?",
-            [_now(), package_version, commit],
-        )
-        self._copy_sorted(ready)
+        self._copy_sorted(ready, [_now(), package_version, commit])
         generation = _check(ready)
         ready.chmod(0o444)
         _fsync(ready)
@@ -163,7 +159,7 @@ class Building:
         for leftover in (self.path, self.path.with_name(f"{self.path.name}.wal")):
             leftover.unlink(missing_ok=True)
 
-    def _copy_sorted(self, ready: Path) -> None:
+    def _copy_sorted(self, ready: Path, published: list[object]) -> None:
         self._connection.execute(f"ATTACH '{_escaped(ready)}' AS ready (STORAGE_VERSION 'v1.2.0')")
         (home,) = self._connection.execute("SELECT current_database()").fetchone()
         self._connection.execute("USE ready")
@@ -173,6 +169,10 @@ class Building:
                 order = f" ORDER BY {_ORDER[table]}" if table in _ORDER else ""
                 self._connection.execute(f"DELETE FROM ready.{table}")
                 self._connection.execute(f'INSERT INTO ready.{table} SELECT * FROM "{home}".{table}{order}')
+            self._connection.execute(
+                "UPDATE ready.meta SET generation = generation + 1, published_at = ?, package_version = ?, commit = ?",
+                published,
+            )
             write_comments(self._connection)
         self._connection.execute("CHECKPOINT ready")
         self._connection.execute(f'USE "{home}"')
