@@ -18,7 +18,18 @@ VIEWS = {
     "setup_info": "One row per setup: every constant of the measurement.",
     "placement_info": "One row per placement: where the norm sits.",
     "init_info": "One row per init: how weights are drawn.",
+    "coverage": "One row per grid, setup, placement, init and depth a grid asks for: what became of its cells.",
     "refresh_log": "One row per refresh of the store.",
+    "prediction": "One row per setup, placement, init, depth, stack, block, quantity and theory: a predicted reading. "
+    "Empty until predictions are made.",
+    "path_jacobian": "One row per setup, placement, init, depth and pair of blocks: the Jacobian of one block's output "
+    "by another's, estimated by random probes. Empty until it is measured.",
+    "first_steps": "One row per training run and step. Empty until runs are measured.",
+    "first_steps_block": "One row per training run, step, stack and block: per-block readings at a few steps. Empty "
+    "until runs are measured.",
+    "claim_verdict": "One row per claim: the published value, the measured one, and the verdict. Empty until claims are "
+    "judged.",
+    "claim_evidence": "One row per claim and part: the readings a verdict rests on. Empty until claims are judged.",
     "meta": "One row: which publication of the store this is.",
 }
 
@@ -36,15 +47,27 @@ SHARED = {
     "equation": "Update or rule, as in the code's docstring. N is the norm, F a sublayer, L the depth.",
     "source": "Where the equation comes from.",
     "unconfirmed": "What could not be checked against the source; null where all was.",
+    "optimiser": "'adam' or 'sgd'.",
+    "max_lr": "Largest learning rate of the run.",
+    "warmup": "Steps of linear warm-up; 0 is none.",
+    "step": "Optimiser step, from 0 (initialisation).",
+    "lr": "Learning rate at the step.",
+    "claim_id": "Name of the claim, see claim_verdict.",
+    "expected": "The published value or relation.",
+    "estimate": "The measured value that is compared.",
+    "low": "Lower end of its 95 % interval over seeds.",
+    "high": "Upper end of its 95 % interval over seeds.",
     "commit": "Git commit of the code, with '+' where files differed from it; null outside a checkout.",
 }
 
 OWN = {
     "by_cell": {
-        "status": "'ok', or the reason why a reading of the cell is null although it exists ('overflow').",
+        "status": "'ok', or the reason why a reading of the cell is null although it exists ('overflow', 'underflow').",
         "measured_at": "When the cell was measured, UTC.",
         "measurement_version": "Version of the measuring code; cells of another version are measured again.",
         "wall_s": "Wall time of the cell in seconds.",
+        "full": "False where only whole-stack readings were measured, so that by_block has no rows of the cell.",
+        "peak_mb": "Most memory the measuring process held during the cell, in MB (10^6 bytes); null where unknown.",
     },
     "by_depth": {"top_grad_w2_geomean": "Geometric mean over seeds of top_grad_w2 [nat]."},
     "comparison": {
@@ -82,6 +105,44 @@ OWN = {
         "numel_w1": "Entries of W1: divide a gradient norm by the root of this for the rms per entry.",
         "numel_w2": "Entries of W2.",
         "numel_attention": "Entries of each of W_Q, W_K, W_V, W_O.",
+    },
+    "coverage": {
+        "grid": "Name of the grid.",
+        "planned": "Cells (seeds) the grid asks for.",
+        "ok": "Of these, measured; a reading that overflows counts as measured.",
+        "skipped": "Left out on purpose, see reason.",
+        "failed": "Raised an error or killed their process, see reason.",
+        "missing": "Neither of the three: the next refresh measures them.",
+        "reason": "Why cells were skipped or failed; null where none was.",
+    },
+    "prediction": {
+        "stack": "'decoder' or 'encoder'; null for whole-stack quantities.",
+        "block": "Block from 1 (bottom) to depth (top); null for whole-stack quantities.",
+        "quantity": "Name of the reading that is predicted, with its unit.",
+        "theory": "'mean_field', 'lower_bound', 'upper_bound' or 'guide'.",
+        "source": "Paper and equation.",
+        "value": "The predicted value, in the quantity's unit.",
+    },
+    "path_jacobian": {
+        "from_block": "Block i whose output x_i is varied.",
+        "to_block": "Block j > i whose output x_j answers.",
+        "n_probes": "Random cotangents per seed.",
+        "size": "Frobenius norm of d x_j / d x_i over sqrt(T d): 1 for the identity [1].",
+        "size_se": "Standard error of size [1].",
+        "identity_share": "(tr J)^2 / (T d ||J||_F^2): 1 for a multiple of the identity [1].",
+        "identity_share_se": "Standard error of identity_share [1].",
+    },
+    "first_steps": {"status": "'ok', 'diverged' or 'stalled'."},
+    "claim_verdict": {
+        "source": "Document and place of the claim.",
+        "statement": "The claim in our words.",
+        "verdict": "'reproduced', 'contradicted', 'outside its assumptions', 'about training' or 'untested'.",
+        "why": "The verdict's reason in one sentence.",
+        "evidence_sql": "The query whose answer the verdict rests on.",
+    },
+    "claim_evidence": {
+        "part": "Which part of the claim the row is about.",
+        "holds": "Whether this part holds.",
     },
     "refresh_log": {
         "started": "Start, UTC.",

@@ -13,7 +13,7 @@ import pandas as pd
 from lnmeasure.store.comments import VIEWS
 from lnmeasure.store.errors import StoreError, StoreMissing
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SHIPPED = Path(__file__).resolve().parents[2] / "data" / "lnmeasure.duckdb"
 
 _HARDENED = {

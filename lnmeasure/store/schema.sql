@@ -22,7 +22,8 @@ CREATE TABLE cell (
     key VARCHAR NOT NULL, setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL,
     depth INTEGER NOT NULL, seed INTEGER NOT NULL, sigma FLOAT, sigma_dual FLOAT, top_grad_w2 FLOAT, loss FLOAT,
     embedding_rms FLOAT, status VARCHAR NOT NULL, measured_at TIMESTAMP NOT NULL,
-    measurement_version INTEGER NOT NULL, wall_s FLOAT NOT NULL, refresh INTEGER NOT NULL
+    measurement_version INTEGER NOT NULL, wall_s FLOAT NOT NULL, refresh INTEGER NOT NULL, "full" BOOLEAN NOT NULL,
+    peak_mb FLOAT
 );
 CREATE TABLE block_reading (
     setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL,
@@ -30,6 +31,48 @@ CREATE TABLE block_reading (
     branch_rms_attention FLOAT, branch_rms_ffn FLOAT, grad_w1 FLOAT, grad_w2 FLOAT, grad_wq FLOAT, grad_wk FLOAT,
     grad_wv FLOAT, grad_wo FLOAT, grad_stream FLOAT, grad_presum FLOAT, token_cosine FLOAT,
     cross_sequence_cosine FLOAT, attention_logit_std FLOAT, attention_participation FLOAT
+);
+-- What the grids ask for, cell by cell; skipped says why a cell is left out on purpose.
+CREATE TABLE planned (
+    grid VARCHAR NOT NULL, key VARCHAR NOT NULL, setup VARCHAR NOT NULL, placement VARCHAR NOT NULL,
+    init VARCHAR NOT NULL, depth INTEGER NOT NULL, seed INTEGER NOT NULL, skipped VARCHAR
+);
+-- Cells that raised an error or killed their process, and how often; gone once the cell is measured.
+CREATE TABLE failure (
+    key VARCHAR NOT NULL, setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL,
+    depth INTEGER NOT NULL, seed INTEGER NOT NULL, attempts INTEGER NOT NULL, reason VARCHAR NOT NULL,
+    failed_at TIMESTAMP NOT NULL, refresh INTEGER NOT NULL
+);
+CREATE TABLE predicted_value (
+    setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL, stack VARCHAR,
+    block INTEGER, quantity VARCHAR NOT NULL, theory VARCHAR NOT NULL, source VARCHAR NOT NULL, value DOUBLE
+);
+CREATE TABLE jacobian_estimate (
+    setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL,
+    from_block INTEGER NOT NULL, to_block INTEGER NOT NULL, n_seeds INTEGER NOT NULL, n_probes INTEGER NOT NULL,
+    size DOUBLE, size_se DOUBLE, identity_share DOUBLE, identity_share_se DOUBLE
+);
+CREATE TABLE training_step (
+    placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL, optimiser VARCHAR NOT NULL,
+    max_lr DOUBLE NOT NULL, warmup INTEGER NOT NULL, seed INTEGER NOT NULL, step INTEGER NOT NULL, lr DOUBLE,
+    loss FLOAT, status VARCHAR NOT NULL
+);
+CREATE TABLE training_block (
+    placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL, optimiser VARCHAR NOT NULL,
+    max_lr DOUBLE NOT NULL, warmup INTEGER NOT NULL, seed INTEGER NOT NULL, step INTEGER NOT NULL,
+    stack VARCHAR NOT NULL, block INTEGER NOT NULL, stream_rms FLOAT, branch_rms_attention FLOAT,
+    branch_rms_ffn FLOAT, grad_w1 FLOAT, grad_w2 FLOAT, grad_wq FLOAT, grad_wk FLOAT, grad_wv FLOAT, grad_wo FLOAT,
+    grad_stream FLOAT, grad_presum FLOAT, token_cosine FLOAT, cross_sequence_cosine FLOAT, attention_logit_std FLOAT,
+    attention_participation FLOAT
+);
+CREATE TABLE verdict (
+    claim_id VARCHAR NOT NULL, source VARCHAR NOT NULL, statement VARCHAR NOT NULL, expected VARCHAR,
+    estimate DOUBLE, low DOUBLE, high DOUBLE, n_seeds INTEGER, verdict VARCHAR NOT NULL, why VARCHAR NOT NULL,
+    evidence_sql VARCHAR
+);
+CREATE TABLE evidence (
+    claim_id VARCHAR NOT NULL, part VARCHAR NOT NULL, setup VARCHAR NOT NULL, expected VARCHAR, estimate DOUBLE,
+    low DOUBLE, high DOUBLE, n_seeds INTEGER, holds BOOLEAN
 );
 -- Student's t at 0.975 with n - 1 degrees of freedom, by number of seeds n (null for n = 1); filled when created.
 CREATE TABLE t_quantile (n INTEGER NOT NULL, t DOUBLE);
@@ -44,7 +87,7 @@ CREATE MACRO sem_of(x) AS CASE WHEN count(x) = count(*) THEN stddev_samp(x) / sq
 
 CREATE VIEW by_cell AS
 SELECT setup, placement, init, depth, seed, sigma, sigma_dual, top_grad_w2, loss, embedding_rms, status, measured_at,
-    measurement_version, wall_s, refresh
+    measurement_version, wall_s, refresh, "full", peak_mb
 FROM cell;
 
 CREATE VIEW by_block AS
@@ -134,7 +177,8 @@ FROM moments LEFT JOIN t_quantile ON n = n_seeds;
 -- Ratios on logs, paired by seed: a seed's draws are the same for every placement.
 CREATE VIEW comparison AS
 WITH pair AS (
-    SELECT setup, other.placement, init, depth, seed, ln(post.top_grad_w2 / other.top_grad_w2) AS log_ratio
+    SELECT setup, other.placement, init, depth, seed,
+        ln(post.top_grad_w2::DOUBLE) - ln(other.top_grad_w2::DOUBLE) AS log_ratio
     FROM cell other JOIN cell post USING (setup, init, depth, seed)
     WHERE post.placement = 'post' AND other.placement <> 'post' AND post.top_grad_w2 > 0 AND other.top_grad_w2 > 0
 ), moments AS (
@@ -190,3 +234,39 @@ CREATE VIEW refresh_log AS
 SELECT refresh, started, finished, planned, measured, reused, failed, package, commit, torch, python, processor,
     threads, wall_s
 FROM refresh;
+
+-- A key names setting and MEASUREMENT_VERSION, so a cell or failure of another version counts as missing.
+CREATE VIEW coverage AS
+SELECT planned.grid, planned.setup, planned.placement, planned.init, planned.depth, count(*)::INTEGER AS planned,
+    count(*) FILTER (planned.skipped IS NULL AND cell."full")::INTEGER AS ok,
+    count(*) FILTER (planned.skipped IS NOT NULL)::INTEGER AS skipped,
+    count(*) FILTER (planned.skipped IS NULL AND NOT coalesce(cell."full", false) AND failure.key IS NOT NULL)::INTEGER
+        AS failed,
+    count(*) FILTER (planned.skipped IS NULL AND NOT coalesce(cell."full", false) AND failure.key IS NULL)::INTEGER
+        AS missing,
+    string_agg(DISTINCT coalesce(planned.skipped, failure.reason), '; ') AS reason
+FROM planned LEFT JOIN cell USING (key) LEFT JOIN failure USING (key)
+GROUP BY planned.grid, planned.setup, planned.placement, planned.init, planned.depth;
+
+CREATE VIEW prediction AS
+SELECT setup, placement, init, depth, stack, block, quantity, theory, source, value FROM predicted_value;
+
+CREATE VIEW path_jacobian AS
+SELECT setup, placement, init, depth, from_block, to_block, n_seeds, n_probes, size, size_se, identity_share,
+    identity_share_se
+FROM jacobian_estimate;
+
+CREATE VIEW first_steps AS
+SELECT placement, init, depth, optimiser, max_lr, warmup, seed, step, lr, loss, status FROM training_step;
+
+CREATE VIEW first_steps_block AS
+SELECT placement, init, depth, optimiser, max_lr, warmup, seed, step, stack, block, stream_rms, branch_rms_attention,
+    branch_rms_ffn, grad_w1, grad_w2, grad_wq, grad_wk, grad_wv, grad_wo, grad_stream, grad_presum, token_cosine,
+    cross_sequence_cosine, attention_logit_std, attention_participation
+FROM training_block;
+
+CREATE VIEW claim_verdict AS
+SELECT claim_id, source, statement, expected, estimate, low, high, n_seeds, verdict, why, evidence_sql FROM verdict;
+
+CREATE VIEW claim_evidence AS
+SELECT claim_id, part, setup, expected, estimate, low, high, n_seeds, holds FROM evidence;

@@ -1,9 +1,9 @@
 -- one row: pre's gradient of W2 in the first block and in the middle block over that in the last, geometric means
 WITH gradient AS (
-    SELECT seed, block, grad_w2 FROM by_block
+    SELECT seed, block, ln(grad_w2::DOUBLE) AS log FROM by_block
     WHERE setup = $setup AND init = $init AND depth = $depth AND placement = 'pre' AND stack = 'decoder' AND grad_w2 > 0
 ), ratios AS (
-    SELECT bottom.seed, ln(bottom.grad_w2 / top.grad_w2) AS bottom_log, ln(middle.grad_w2 / top.grad_w2) AS middle_log
+    SELECT bottom.seed, bottom.log - top.log AS bottom_log, middle.log - top.log AS middle_log
     FROM gradient bottom JOIN gradient middle USING (seed) JOIN gradient top USING (seed)
     WHERE bottom.block = 1 AND middle.block = ($depth + 1) // 2 AND top.block = $depth
 ), moments AS (
