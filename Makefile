@@ -4,13 +4,15 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PORT ?= 8501
 
-.PHONY: help dashboard refresh test picture dictionary clean
+.PHONY: help dashboard refresh test verify soak benchmark picture dictionary clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make dashboard   set up, measure what the store lacks (nothing, when complete), serve the page on port $(PORT)"
-	@echo "make refresh     set up with torch, measure what the store lacks, publish it: the scheduled job"
+	@echo "make refresh     set up with torch, measure what the store lacks, publish it: the scheduled job (ARGS='--budget 1h')"
 	@echo "make test        set up with torch, run the whole suite"
+	@echo "make verify      set up with torch, hold the store against its record and some of its cells against measuring"
+	@echo "make soak        the long tests: kills by the thousand, full disks, older DuckDB clients; make benchmark: speeds"
 	@echo "make picture     draw the README's picture from the store; make dictionary: write data/README.md"
 
 $(RUN):
@@ -29,19 +31,31 @@ comma := ,
 
 dashboard: $(VENV)/page
 	@echo "Looking for cells the store lacks"
-	@$(RUN) -m jobs.status --check || { code=$$?; test $$code = 1 || exit $$code; $(MAKE) refresh; }
+	@$(RUN) -m jobs.status --check || { test $$? = 1 && $(MAKE) $(VENV)/jobs && { $(RUN) -m jobs.refresh || test $$? = 1; }; }
 	@echo "Serving the page on http://localhost:$(PORT), until Ctrl-C"
 	@$(RUN) -m streamlit run app.py --server.port $(PORT)
 
 refresh: $(VENV)/jobs
 	@echo "Measuring what the store lacks"
-	@$(RUN) -m jobs.refresh
+	@$(RUN) -m jobs.refresh $(ARGS)
 
 test: $(VENV)/test
 	@echo "Checking style and import rules"
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/lint-imports
 	@echo "Running the suite"
 	@$(RUN) -m pytest
+
+verify: $(VENV)/jobs
+	@echo "Verifying the store"
+	@$(RUN) -m jobs.verify $(ARGS)
+
+soak: $(VENV)/test
+	@echo "Running the long tests"
+	@$(RUN) -m pytest -m soak --soak -s $(ARGS)
+
+benchmark: $(VENV)/test
+	@echo "Measuring speeds"
+	@$(RUN) -m jobs.benchmark $(ARGS)
 
 picture: $(VENV)/test
 	@echo "Drawing data/top_gradient.svg"

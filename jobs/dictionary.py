@@ -2,8 +2,8 @@
 
 import sys
 
-from lnmeasure.store.errors import StoreError
-from lnmeasure.store.reader import Store, store_path
+from jobs.exits import DONE, ends
+from lnmeasure.store.reader import Store, examples, store_path
 
 _HEAD = """# The store: data dictionary
 
@@ -18,22 +18,28 @@ store = duckdb.connect("data/lnmeasure.duckdb", read_only=True)
 store.sql("SELECT depth, placement, sigma_mean, top_grad_w2_mean FROM by_depth WHERE init = 'xavier_uniform'").show()
 ```
 
-The same text is in the file: `SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'by_depth'`. Units
-stand in brackets, [1] is a pure number. Written by `python -m jobs.dictionary > data/README.md`.
+`lnmeasure.duckdb.record` holds size and digest of what was published; `python -m jobs.verify` compares. `python -m
+jobs.export FOLDER` writes every view as Parquet and CSV. The text below is in the file too, as comments on views and
+columns. Units stand in brackets, [1] is a pure number. Written by `python -m jobs.dictionary > data/README.md`.
+
+## Ten queries to begin with
 """
 
 
 def dictionary(store: Store) -> str:
-    """The dictionary as markdown: a section per view, a row per column."""
-    parts = [_HEAD]
+    """The dictionary as markdown: the example queries, then a section per view with a row per column."""
+    parts = [_HEAD, *(f"\n```sql\n{text}```\n" for text in examples().values())]
     for view, columns in store.ask("dictionary").groupby("view"):
         parts.append(f"\n## {view}\n\n{columns.view_comment.iloc[0]}\n\n| column | type | meaning |\n|---|---|---|\n")
         parts += [f"| {row.column} | {row.type} | {row.comment} |\n" for row in columns.itertuples()]
     return "".join(parts)
 
 
+def main() -> int:
+    """Print the dictionary. Exit codes: 0, 76 store damaged."""
+    print(dictionary(Store(store_path())), end="")
+    return DONE
+
+
 if __name__ == "__main__":
-    try:
-        print(dictionary(Store(store_path())), end="")
-    except StoreError as error:
-        sys.exit(str(error))
+    sys.exit(ends(main))

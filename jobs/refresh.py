@@ -1,121 +1,242 @@
 """python -m jobs.refresh: measure what the store lacks, in parallel, and publish it."""
 
 import argparse
-import os
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from jobs import worker
-from jobs.grids import GRIDS, settings_of
+from jobs.estimate import Timings
+from jobs.exits import DONE, SOME_FAILED, ends, say
+from jobs.grids import GRIDS, Plan, plan_of
+from jobs.machine import cores, memory_of_each
+from jobs.pool import MEASURING, Work, measure_all
+from jobs.stop import Stop
+from jobs.words import count, duration, seconds, whole_number
 from lnmeasure.records import MEASUREMENT_VERSION, Setting
-from lnmeasure.store.building import Building, Measured, locked
-from lnmeasure.store.errors import StoreError, StoreMissing
-from lnmeasure.store.reader import Store, store_path
+from lnmeasure.store.building import Building, Measured
+from lnmeasure.store.clock import now
+from lnmeasure.store.errors import StoreBusy, StoreMissing
+from lnmeasure.store.freshness import LastRefresh, last_refresh, write_last_refresh
+from lnmeasure.store.lock import locked
+from lnmeasure.store.reader import MOST_ATTEMPTS, Store, store_path
 
-DONE, SOME_FAILED, BAD_ARGUMENTS, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a refresh runs. budget_s and every_s (the interval its schedule declares) are seconds, or None."""
+
+    workers: int = 1
+    budget_s: float | None = None
+    every_s: float | None = None
+    retry_failed: bool = False
+    work: Work = MEASURING
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """What a store has: keys measured, attempts of failed cells by key, what grids asked for, and its timings."""
+
+    keys: set[str]
+    attempts: dict[str, int]
+    planned: set[tuple[str, str, str | None]]
+    timings: Timings
+    older: bool = False
+
+
+@dataclass(kw_only=True)
+class Counts:
+    """What a refresh did, for its log and for last_refresh.json."""
+
+    planned: int = 0
+    measured: int = 0
+    reused: int = 0
+    failed: int = 0
+    generation: int | None = None
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the job. Exit codes: 0 done, 1 cells failed, 2 bad arguments, 75 busy, 76 damaged, 130/143 interrupted."""
+    """Run the job.
+
+    Exit codes: 0 done, nothing to do or budget spent; 1 cells failed; 2 bad arguments; 74 disk full; 75 another refresh
+    runs, or no worker can be started; 76 store damaged; 130/143 interrupted, with results saved.
+    """
     options = _parse(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    if options.dry_run:
+        return ends(lambda: dry_run(store_path(), plan_of(options.grid), _options(options)))
+    return ends(lambda: refresh(store_path(), plan_of(options.grid), _options(options), Stop().install()))
+
+
+def dry_run(path: Path, plan: Plan, options: Options) -> int:
+    """Say what a refresh would do, and what it would take."""
+    held = look(path)
+    todo = to_measure(plan, held, options.retry_failed)
+    _say_plan(path, plan, held, todo)
+    if todo:
+        print(f"It would take {held.timings.of(todo, options.workers).words(options.workers)}.")
+    return DONE
+
+
+def refresh(path: Path, plan: Plan, options: Options, stop: Stop | None = None) -> int:
+    """Bring the store at path to hold every cell of a plan, and leave in last_refresh.json how that ended."""
+    started, counts = now(), Counts(planned=len(plan.settings()))
+    code = None
     try:
-        return refresh(store_path(), settings_of(options.grid), options.workers, options.dry_run)
-    except ValueError as error:
-        return _say(error, BAD_ARGUMENTS)
-    except StoreError as error:
-        return _say(error, error.exit_code)
-    except BrokenExecutor:
-        return _say(
-            "A worker process was killed, perhaps for memory (try fewer --workers). Finished cells are kept; the same "
-            "command continues from them.",
-            SOME_FAILED,
-        )
-    except KeyboardInterrupt:
-        return _say("Interrupted. Finished cells are kept; the same command continues from them.", INTERRUPTED)
+        code = _refresh(path, plan, options, stop or Stop(), counts)
+    except BaseException as error:
+        code = getattr(error, "exit_code", SOME_FAILED)
+        raise
+    finally:
+        if code is not None and code != StoreBusy.exit_code:
+            _leave_word(path, started, code, counts, options.every_s)
+    return code
 
 
-def refresh(path: Path, planned: list[Setting], workers: int, dry_run: bool = False) -> int:
-    """Bring the store at path to hold every planned setting. The exit code."""
-    missing = missing_from(path, planned)
-    print(f"{path.name}: {len(planned)} cells planned, {len(planned) - len(missing)} there, {len(missing)} to measure.")
-    if dry_run or not missing:
+def look(path: Path) -> Held:
+    """What the published store at path has; nothing, where there is no store."""
+    try:
+        store = Store(path)
+    except StoreMissing:
+        return Held(keys=set(), attempts={}, planned=set(), timings=Timings.none())
+    return Held(
+        keys=store.measured_keys(MEASUREMENT_VERSION),
+        attempts=store.attempts(),
+        planned=store.planned(),
+        timings=Timings(store.ask("timings")),
+        older=store.older,
+    )
+
+
+def to_measure(plan: Plan, held: Held, retry_failed: bool) -> list[Setting]:
+    """The cells to be measured, longest first: not there, and not failed too often already."""
+    limit = sys.maxsize if retry_failed else MOST_ATTEMPTS
+    lacking = [s for s in plan.settings() if s.key not in held.keys and held.attempts.get(s.key, 0) < limit]
+    return sorted(lacking, key=held.timings.wall_s, reverse=True)
+
+
+def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Counts) -> int:
+    held = look(path)
+    todo = to_measure(plan, held, options.retry_failed)
+    counts.reused = counts.planned - len(todo)
+    _say_plan(path, plan, held, todo)
+    if not todo and not held.older and _is_kept(plan, held):
         return DONE
-    _require_measuring(missing)
+    if todo:
+        _require_measuring(todo)
     with locked(path):
         building = Building(path)
-        if building.set_aside:
-            print(f"{building.set_aside.name}: kept, not used; it was begun from another generation of the store.")
+        for note in building.notes:
+            print(note)
         try:
-            return _measure_and_publish(building, planned, workers)
+            return _measure_and_publish(building, plan, held.timings, options, stop, counts)
         finally:
             building.close()
 
 
-def missing_from(path: Path, planned: list[Setting]) -> list[Setting]:
-    """The planned settings the published store at path does not hold; all of them where there is no store."""
-    try:
-        held = Store(path).measured_keys(MEASUREMENT_VERSION)
-    except StoreMissing:
-        held = set()
-    return [setting for setting in planned if setting.key not in held]
-
-
-def _measure_and_publish(building: Building, planned: list[Setting], workers: int) -> int:
-    from jobs.progress import Progress  # what only measuring needs is imported where measuring begins
+def _measure_and_publish(
+    building: Building, plan: Plan, timings: Timings, options: Options, stop: Stop, counts: Counts
+) -> int:
     from jobs.provenance import commit, package_version, provenance
 
-    held = building.measured_keys()
-    todo = sorted((s for s in planned if s.key not in held), key=lambda s: s.depth, reverse=True)
-    if len(planned) - len(todo) and todo:
-        print(f"{len(planned) - len(todo)} cells are there or kept from an interrupted refresh; {len(todo)} remain.")
-    building.begin(provenance(workers), planned=len(planned), reused=len(planned) - len(todo))
-    _register(building)
-    began, failures = time.monotonic(), []
-    with Progress(total=sum(s.depth for s in todo)) as progress:
-        for setting, outcome in measure_all(todo, workers):
-            if isinstance(outcome, Measured):
-                building.add(outcome)
-            else:
-                failures.append(setting)
-                progress.say(f"failed: {describe(setting)}: {type(outcome).__name__}: {outcome}")
-            progress.advance(setting.depth)
+    held = Held(keys=building.measured_keys(), attempts=building.attempts(), planned=set(), timings=timings)
+    todo = to_measure(plan, held, options.retry_failed)
+    kept = counts.planned - len(todo) - counts.reused
+    if kept > 0:
+        print(f"{count(kept, 'cell')} kept from an interrupted refresh; {len(todo)} remain.")
+    counts.reused = counts.planned - len(todo)
+    building.begin(provenance(options.workers), planned=counts.planned, reused=counts.reused)
+    for grid, cells in plan.grids.items():
+        building.plan(grid, cells)
+    began = time.monotonic()
+    if todo:
+        _register(building)
+        _measure(building, todo, held, options, stop, counts)
     wall_s = time.monotonic() - began
-    building.finish(measured=len(todo) - len(failures), failed=len(failures), wall_s=wall_s)
-    generation = building.publish(package_version(), commit())
-    print(f"Published generation {generation}: {len(todo) - len(failures)} cells measured in {wall_s:.0f} s.")
-    return _say(f"{len(failures)} cells failed.", SOME_FAILED) if failures else DONE
+    building.finish(measured=counts.measured, failed=counts.failed, wall_s=wall_s)
+    counts.generation = building.publish(package_version(), commit())
+    print(f"Published generation {counts.generation}: {count(counts.measured, 'cell')} measured in {duration(wall_s)}.")
+    return _outcome(stop, counts, len(todo))
 
 
-def measure_all(todo: list[Setting], workers: int) -> Iterator[tuple[Setting, Measured | Exception]]:
-    """Each setting with its measured cell, or with the exception it raised, in the order they finish."""
-    worker.prepare_environment()
-    pool = ProcessPoolExecutor(
-        workers, mp_context=get_context("spawn"), initializer=worker.prepare, initargs=(os.getpid(),)
-    )
+def _measure(building: Building, todo: list[Setting], held: Held, options: Options, stop: Stop, counts: Counts) -> None:
+    from jobs.progress import Progress  # what only measuring needs is imported where measuring begins
+
+    print(f"Measuring takes {held.timings.of(todo, options.workers).words(options.workers)}.")
+    _warn_of_memory(todo, held.timings, options.workers)
+    suspects = [s for s in todo if s.key in held.attempts]
+    others = [s for s in todo if s.key not in held.attempts]
+    may_start = _within(options.budget_s, held.timings)
+    with Progress(total=sum(s.depth for s in todo)) as progress:
+        for cell in measure_all(others, suspects, options.workers, stop, may_start, options.work):
+            if isinstance(cell, Measured):
+                building.add(cell)
+                counts.measured += 1
+            else:
+                building.fail(cell)
+                counts.failed += 1
+                progress.say(f"failed: {describe(cell.setting)}: {cell.reason}")
+            progress.advance(cell.setting.depth)
+
+
+def _outcome(stop: Stop, counts: Counts, todo: int) -> int:
+    left = todo - counts.measured - counts.failed
+    if stop.asked():
+        return say(f"Stopped by a signal; {count(left, 'cell')} left for the next refresh.", stop.exit_code())
+    if left:
+        print(f"The budget is spent; {count(left, 'cell')} left for the next refresh.")
+    return say(f"{count(counts.failed, 'cell')} failed.", SOME_FAILED) if counts.failed else DONE
+
+
+def _within(budget_s: float | None, timings: Timings) -> Callable[[Setting], bool]:
+    """Whether a cell that starts now would, by its estimate, end within the budget."""
+    if budget_s is None:
+        return lambda _: True
+    end = time.monotonic() + budget_s
+    return lambda setting: time.monotonic() + timings.wall_s(setting) <= end
+
+
+def _leave_word(path: Path, started: datetime, code: int, counts: Counts, every_s: float | None) -> None:
+    before = last_refresh(path)
+    word = LastRefresh(started=started, finished=now(), exit_code=code, every_s=every_s, **vars(counts))
+    if code == DONE:
+        word = replace(word, last_success=word.finished)
+    elif before:
+        word = replace(word, last_success=before.last_success)
     try:
-        yield from _drain(pool, todo, window=2 * workers)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        write_last_refresh(path, word)
+    except OSError as error:
+        print(f"last_refresh.json could not be written: {error.strerror}.", file=sys.stderr)
 
 
-def _drain(pool: Executor, todo: list[Setting], window: int) -> Iterator[tuple[Setting, Measured | Exception]]:
-    waiting = iter(todo)
-    running: dict[Future, Setting] = {}
-    while True:
-        for setting in waiting:
-            running[pool.submit(worker.measure_cell, setting)] = setting
-            if len(running) >= window:
-                break
-        if not running:
-            return
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            yield running.pop(future), future.exception() or future.result()
+def _is_kept(plan: Plan, held: Held) -> bool:
+    """Whether the store says of each of the plan's grids what the plan says."""
+    return plan.rows() == {row for row in held.planned if row[0] in plan.grids}
+
+
+def _say_plan(path: Path, plan: Plan, held: Held, todo: list[Setting]) -> None:
+    settings = plan.settings()
+    there = sum(s.key in held.keys for s in settings)
+    given_up = len(settings) - there - len(todo)
+    skipped = sum(reason is not None for _, _, reason in plan.rows())
+    print(
+        f"{path.name}: {count(len(settings), 'cell')} planned, {there} there, {len(todo)} to measure"
+        + (f", {skipped} skipped" if skipped else "")
+        + (f", {given_up} failed {MOST_ATTEMPTS} times (--retry-failed tries them again)" if given_up else "")
+        + "."
+    )
+    if held.older:
+        print("The store has an older schema; a refresh brings it to this one and measures nothing again for that.")
+
+
+def _warn_of_memory(todo: list[Setting], timings: Timings, workers: int) -> None:
+    share, need = memory_of_each(workers) / 1e6, max(map(timings.peak_mb, todo))
+    if need > share:
+        print(
+            f"Each worker may take {share:.0f} MB and some cells are expected to need {need:.0f}: try fewer --workers."
+        )
 
 
 def describe(setting: Setting) -> str:
@@ -128,8 +249,8 @@ def _require_measuring(missing: list[Setting]) -> None:
         from lnmeasure.core.measure import check_names
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"{len(missing)} cells are to be measured and {error.name} is not installed. Run 'make refresh', which "
-            "installs what measuring needs, or: pip install -c constraints.txt -e '.[jobs]'"
+            f"{count(len(missing), 'cell')} to be measured, and {error.name} is not installed. Run 'make refresh', "
+            "which installs what measuring needs, or: pip install -c constraints.txt -e '.[jobs]'"
         ) from error
     for setting in missing:
         check_names(setting)
@@ -144,34 +265,23 @@ def _register(building: Building) -> None:
         building.register(registry.kind, [(e.name, e.equation, e.source, e.unconfirmed) for e in entries])
 
 
+def _options(given: argparse.Namespace) -> Options:
+    return Options(workers=given.workers, budget_s=given.budget, every_s=given.every, retry_failed=given.retry_failed)
+
+
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m jobs.refresh", description=__doc__)
-    parser.add_argument(
-        "--grid",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help=f"grids to bring up to date (default all): {', '.join(GRIDS)}",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be measured, and stop")
-    parser.add_argument(
-        "--workers",
-        type=_count,
-        default=len(os.sched_getaffinity(0)),
-        help="worker processes of one thread each (default: the cores this process may use)",
-    )
+    add = parser.add_argument
+    grids = f"grids to bring up to date (default all): {', '.join(GRIDS)}"
+    add("--grid", nargs="+", default=[], metavar="NAME", help=grids)
+    add("--dry-run", action="store_true", help="say what would be measured and what it would take, and stop")
+    workers = partial(whole_number, "workers", most=64 * cores())
+    add("--workers", type=workers, default=cores(), help=f"processes of one thread each (default {cores()}, the cores)")
+    span = "such as 90s, 30m, 5h or 1d"
+    add("--budget", type=seconds, metavar="TIME", help=f"start no cell that would end after this, {span}")
+    add("--every", type=seconds, metavar="TIME", help=f"how often the schedule runs this, {span}: the page warns by it")
+    add("--retry-failed", action="store_true", help=f"try cells again that failed {MOST_ATTEMPTS} times")
     return parser.parse_args(arguments)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"workers is {text!r}: it must be a whole number of at least 1")
-    return int(text)
-
-
-def _say(message: object, exit_code: int) -> int:
-    print(message, file=sys.stderr)
-    return exit_code
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 import time
-from datetime import UTC, datetime
+from pathlib import Path
 
 from lnmeasure.records import Setting
 from lnmeasure.store.building import Measured
+from lnmeasure.store.clock import now
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h: the signal a process gets when its parent dies
 _ENVIRONMENT = {
@@ -22,26 +24,55 @@ def prepare_environment() -> None:
     os.environ.update(_ENVIRONMENT)
 
 
-def prepare(driver: int) -> None:
-    """Call first in a worker, with the driver's process id: no life without the driver, and one thread."""
+def tie_to(driver: int, memory: int | None) -> None:
+    """Call first in a worker: no life without the driver process, and at most so many bytes of data (None: no limit).
+
+    With the limit a runaway cell ends with an ordinary error instead of taking the machine's memory.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != driver:  # it died before the line above
             os._exit(1)
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+
+
+def prepare(driver: int, memory: int | None) -> None:
+    """tie_to, then torch on one thread."""
+    tie_to(driver, memory)
     import torch
 
     torch.set_num_threads(1)
 
 
 def measure_cell(setting: Setting) -> Measured:
-    """Measure one setting and time it."""
+    """Measure one setting, with the time and the memory it took."""
     from lnmeasure.core.measure import measure
 
+    _forget_peak()
     began = time.perf_counter()
     readings = measure(setting)
-    return Measured(
-        setting=setting,
-        readings=readings,
-        measured_at=datetime.now(UTC).replace(tzinfo=None),
-        wall_s=time.perf_counter() - began,
-    )
+    wall_s = time.perf_counter() - began
+    return Measured(setting=setting, readings=readings, measured_at=now(), wall_s=wall_s, peak_mb=_peak_mb())
+
+
+def _forget_peak() -> None:
+    """Linux counts the most memory since the process began, or since this (proc(5), clear_refs).
+
+    What earlier cells freed and the allocator kept is given back first, where it is glibc.
+    """
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return
+
+
+def _peak_mb() -> float | None:
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return None
+    (kilobytes,) = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(kilobytes) * 1024 / 1e6

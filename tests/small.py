@@ -2,6 +2,7 @@
 
 from itertools import product
 
+from jobs.grids import Plan
 from lnmeasure.core.initialise import INITS
 from lnmeasure.core.placements import PLACEMENTS
 from lnmeasure.records import Setting, Setup
@@ -15,3 +16,8 @@ def small_grid(depths=(1, 2), seeds=(0, 1, 2)) -> list[Setting]:
         Setting(setup=SETUP, placement=placement, init=init, depth=depth, seed=seed)
         for placement, init, depth, seed in product(PLACEMENTS, INITS, depths, seeds)
     ]
+
+
+def plan(settings) -> Plan:
+    """A plan of one grid, named small."""
+    return Plan(grids={"small": [(setting, None) for setting in settings]})

@@ -5,6 +5,7 @@ A Row is one row of an answer, as DataFrame.itertuples gives it: whole numbers s
 
 import math
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -64,6 +65,20 @@ def blocks(depth: int) -> str:
 def by_name(answer: pd.DataFrame, column: str) -> dict[str, Row]:
     """The rows of an answer by the value of a column."""
     return {getattr(row, column): row for row in answer.itertuples()}
+
+
+def freshness(state: str, success: datetime | None, every_s: float | None) -> str | None:
+    """What a reader must know of a schedule that fell behind; None where it is on time. success: the last one, UTC."""
+    if state == "clock":
+        return "The last refresh lies in the future: the clock of this server or of the refreshing one is wrong."
+    if state == "fresh":
+        return None
+    interval = every_s / 3600
+    since = f"the last success was on {success:%Y-%m-%d at %H:%M} UTC" if success else "none has succeeded yet"
+    return (
+        f"The store is due to be refreshed every {number(interval)} h, and {since}. What you see is right, and may be "
+        "older than planned: 'python -m jobs.status' says why."
+    )
 
 
 def finding(readouts: pd.DataFrame, depth: int) -> str:

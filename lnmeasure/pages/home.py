@@ -7,7 +7,7 @@ from lnmeasure.dashboard.readouts import readouts_html
 from lnmeasure.dashboard.theme import PLACEMENTS
 from lnmeasure.pages import numbers
 from lnmeasure.pages.address import choose_depth, choose_init, remember
-from lnmeasure.pages.source import ask, current_store
+from lnmeasure.pages.source import ask, current_store, say_freshness
 
 SETUP = "page"
 LARGE = 8
@@ -25,6 +25,7 @@ def only_row(question: str, **parameters: object) -> prose.Row:
 
 def header() -> None:
     """Where the numbers come from, in one line."""
+    say_freshness(store)
     seeds = only_row("seeds", setup=SETUP)
     meta = store.meta
     st.caption(

@@ -1,24 +1,49 @@
-"""The page's data: one open store per published file, answers cached until a new file is published."""
+"""The page's data: one reader for everybody, which follows what is published; answers cached until that changes."""
 
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
+from lnmeasure.dashboard import prose
+from lnmeasure.store.clock import now
 from lnmeasure.store.errors import StoreError
-from lnmeasure.store.reader import Store, sql, store_path
-
-Signature = tuple[str, int, int, int]
+from lnmeasure.store.follow import Follower
+from lnmeasure.store.freshness import last_refresh, level
+from lnmeasure.store.reader import Store, sql, store_path, stray_log
 
 
 def current_store() -> Store:
-    """The published store as it is now. Where it cannot be read, says why on the page and stops the script."""
+    """The published store as it is now, or the last one that could be read, saying so on the page.
+
+    Where there has been none that could be read, the page says why and the script stops.
+    """
     path = store_path()
     try:
-        return _open(_signature(path))
+        store, trouble = _follower(str(path)).current()
     except StoreError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(_for_visitors(error, path), icon=":material/error:")
         st.stop()
+    if trouble:
+        st.warning(
+            f"You see generation {store.meta['generation']}, the last that could be read. The file now in its place "
+            f"cannot: {_for_visitors(trouble, path)}",
+            icon=":material/warning:",
+        )
+    elif advice := stray_log(path):
+        st.warning(_for_visitors(advice, path), icon=":material/warning:")
+    return store
+
+
+def say_freshness(store: Store) -> None:
+    """A warning or an alarm where the schedule that refreshes the store has fallen behind; nothing where it has not."""
+    last = last_refresh(store.path)
+    if last is None:
+        return
+    state = level(last, now())
+    if text := prose.freshness(state, last.last_success, last.every_s):
+        show = st.error if state == "red" else st.warning
+        show(text, icon=":material/schedule:")
 
 
 def ask(store: Store, question: str, **parameters: object) -> pd.DataFrame:
@@ -32,15 +57,11 @@ def _ask(_store: Store, digest: str, question: str, parameters: dict) -> pd.Data
     return _store.ask(question, **parameters)
 
 
-@st.cache_resource(max_entries=2, show_spinner="Opening the store")
-def _open(signature: Signature) -> Store:
-    return Store(Path(signature[0]))
+@st.cache_resource(show_spinner="Opening the store")
+def _follower(path: str) -> Follower:
+    return Follower(Path(path))
 
 
-def _signature(path: Path) -> Signature:
-    """What changes when another file is published at the path."""
-    try:
-        facts = path.stat()
-    except OSError:
-        return (str(path), 0, 0, 0)
-    return (str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns)
+def _for_visitors(message: object, path: Path) -> str:
+    """A message without the folder in which the server keeps its store."""
+    return str(message).replace(f"{path.parent}/", "")

@@ -1,43 +1,48 @@
-"""The writer: a building file beside the published store, cells committed as they come, published by one replace."""
+"""The writer: a building file beside the published store, cells committed as they come, then published."""
 
-import fcntl
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime
-from importlib.resources import files
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
 import duckdb
 
 from lnmeasure.records import MEASUREMENT_VERSION, QUANTITIES, Reading, Setting, Setup
-from lnmeasure.store.comments import write_comments
-from lnmeasure.store.errors import StoreBusy, StoreError
-from lnmeasure.store.reader import SCHEMA_VERSION, Store, check_schema, measured_keys
+from lnmeasure.store.clock import now
+from lnmeasure.store.errors import StoreError, full_disk_is_said, no_space
+from lnmeasure.store.files import beside, remove_database
+from lnmeasure.store.publication import publish, require_no_log
+from lnmeasure.store.reader import Store, attempts, measured_keys
+from lnmeasure.store.shape import SCHEMA_VERSION, create, migrate
 
 MOST_SEEDS = 1000
+FLOAT_MAX = 3.4028234663852886e38
+_FLOAT_HALF_OF_LEAST = 2.0**-150
 _WHOLE = [name for name, quantity in QUANTITIES.items() if not quantity.per_block]
 _PER_BLOCK = [name for name, quantity in QUANTITIES.items() if quantity.per_block]
-_ORDER = {
-    "cell": "setup, placement, init, depth, seed",
-    "block_reading": "setup, placement, init, depth, seed, stack, block",
-    "setup": "name",
-    "registered": "kind, name",
-    "refresh": "refresh",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One finished cell: its setting, its readings, when it ended (UTC) and how long it took in seconds."""
+    """One finished cell: its setting, its readings, when it ended (UTC), wall time in seconds, most memory in MB."""
 
     setting: Setting
     readings: list[Reading]
     measured_at: datetime
     wall_s: float
+    peak_mb: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """One cell that raised an error or killed its process: why, and how often it was tried this time."""
+
+    setting: Setting
+    reason: str
+    attempts: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,62 +57,45 @@ class Provenance:
     threads: int
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the store's single-writer lock. StoreBusy, naming the holder, while another process has it."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = open(path.with_name(f"{path.name}.lock"), "a+", encoding="utf-8")  # noqa: SIM115
-    except OSError as error:
-        raise StoreError(
-            f"The refresh cannot write beside {path}: {error.strerror}. It needs a folder it may write to; "
-            "LNMEASURE_STORE names another place for the store."
-        ) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.seek(0)
-            raise StoreBusy(
-                f"Another refresh of {path} runs (process {lock.read().strip()}). Wait for it, or stop it."
-            ) from error
-        lock.seek(0)
-        lock.truncate()
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
-
-
 class Building:
-    """The file a refresh works in. Hold the lock while one exists; a killed refresh's file is taken up again."""
+    """The file a refresh works in. Hold the lock while one exists; a killed refresh's file is taken up again.
+
+    notes says, for people, what was found and what was done about it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.published = Path(path)
-        self.path = self.published.with_name(f"{self.published.name}.building")
-        self.set_aside = _set_aside(self.published, self.path)
-        if not self.path.exists():
-            _start(self.published, self.path)
-        try:
+        self.path = beside(self.published, "building")
+        self.notes: list[str] = []
+        require_no_log(self.published)
+        with full_disk_is_said(self.published):
+            if self.path.exists() and not self._can_go_on():
+                self._set_aside()
+            if not self.path.exists():
+                _start(self.published, self.path)
             self._connection = duckdb.connect(self.path)
-            check_schema(self._connection, self.path)
-        except (duckdb.Error, StoreError) as error:
-            raise StoreError(
-                f"{self.path}, left by an earlier refresh, cannot be read ({error}). Move it away and run the "
-                "refresh again: the published store is untouched, and cells since then are measured again."
-            ) from error
         self._refresh = 0
 
     def measured_keys(self) -> set[str]:
-        """Keys of the cells the building file holds at this MEASUREMENT_VERSION."""
+        """Keys of the fully measured cells the building file holds at this MEASUREMENT_VERSION."""
         return measured_keys(self._connection, MEASUREMENT_VERSION)
 
+    def attempts(self) -> dict[str, int]:
+        """How often each failed cell was tried, by key."""
+        return attempts(self._connection)
+
     def begin(self, who: Provenance, planned: int, reused: int) -> None:
-        """Log that a refresh starts. Cells added from now on carry its number."""
-        (self._refresh,) = self._connection.execute("SELECT coalesce(max(refresh), 0) + 1 FROM refresh").fetchone()
-        self._connection.execute(
-            "INSERT INTO refresh VALUES (?, ?, NULL, ?, 0, ?, 0, ?, ?, ?, ?, ?, ?, NULL)",
-            [self._refresh, _now(), planned, reused, *astuple(who)],
-        )
+        """Log that a refresh starts. Cells added from now on carry its number; one that was cut off gets its count."""
+        with self._transaction():
+            self._connection.execute(
+                "UPDATE refresh SET measured = (SELECT count(*) FROM cell WHERE cell.refresh = refresh.refresh) "
+                "WHERE finished IS NULL"
+            )
+            (self._refresh,) = self._connection.execute("SELECT coalesce(max(refresh), 0) + 1 FROM refresh").fetchone()
+            self._connection.execute(
+                "INSERT INTO refresh VALUES (?, ?, NULL, ?, 0, ?, 0, ?, ?, ?, ?, ?, ?, NULL)",
+                [self._refresh, now(), planned, reused, *astuple(who)],
+            )
 
     def register(self, kind: str, entries: Iterable[tuple[str, str, str, str | None]]) -> None:
         """Keep name, equation, source and unconfirmed of every placement or init (kind), replacing what was there."""
@@ -115,37 +103,51 @@ class Building:
             self._connection.execute("DELETE FROM registered WHERE kind = ?", [kind])
             _insert(self._connection, "registered", [[kind, *entry] for entry in entries])
 
+    def plan(self, grid: str, cells: Iterable[tuple[Setting, str | None]]) -> None:
+        """Keep what a grid asks for: its settings, each with the reason for which it is skipped, or None."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM planned WHERE grid = ?", [grid])
+            _insert(self._connection, "planned", [[grid, s.key, *_place(s), skipped] for s, skipped in cells])
+
     def add(self, cell: Measured) -> None:
-        """Commit one finished cell, in the place of any earlier measurement of the same setting."""
-        setting = cell.setting
-        where = [setting.setup.name, setting.placement, setting.init, setting.depth, setting.seed]
+        """Commit one finished cell, in the place of any earlier measurement of the same setting.
+
+        Where a full measurement of this version is there, one of whole-stack quantities only changes nothing.
+        """
+        setting, blocks = cell.setting, list(_by_block(cell.readings))
+        if not blocks and setting.key in self.measured_keys():
+            return
         with self._transaction():
             for table in ("cell", "block_reading"):
                 self._connection.execute(
-                    f"DELETE FROM {table} WHERE (setup, placement, init, depth, seed) = (?, ?, ?, ?, ?)", where
+                    f"DELETE FROM {table} WHERE (setup, placement, init, depth, seed) = (?, ?, ?, ?, ?)",
+                    _place(setting),
                 )
+            self._connection.execute("DELETE FROM failure WHERE key = ?", [setting.key])
             self._keep_setup(setting.setup)
-            row = [setting.key, *where, *_whole_stack(cell), cell.measured_at, MEASUREMENT_VERSION, cell.wall_s]
-            _insert(self._connection, "cell", [[*row, self._refresh]])
-            _insert(self._connection, "block_reading", [[*where, *row] for row in _by_block(cell.readings)])
+            made = [cell.measured_at, MEASUREMENT_VERSION, cell.wall_s, self._refresh, bool(blocks), cell.peak_mb]
+            _insert(self._connection, "cell", [[setting.key, *_place(setting), *_whole_stack(cell.readings), *made]])
+            _insert(self._connection, "block_reading", [[*_place(setting), *row] for row in blocks])
+
+    def fail(self, cell: Failed) -> None:
+        """Commit that a cell failed, adding to its earlier attempts."""
+        tried = self.attempts().get(cell.setting.key, 0) + cell.attempts
+        with self._transaction():
+            self._connection.execute("DELETE FROM failure WHERE key = ?", [cell.setting.key])
+            row = [cell.setting.key, *_place(cell.setting), tried, cell.reason, now(), self._refresh]
+            _insert(self._connection, "failure", [row])
 
     def finish(self, measured: int, failed: int, wall_s: float) -> None:
         """Log how the refresh ended."""
-        self._connection.execute(
-            "UPDATE refresh SET finished = ?, measured = ?, failed = ?, wall_s = ? WHERE refresh = ?",
-            [_now(), measured, failed, wall_s, self._refresh],
-        )
+        with self._transaction():
+            self._connection.execute(
+                "UPDATE refresh SET finished = ?, measured = ?, failed = ?, wall_s = ? WHERE refresh = ?",
+                [now(), measured, failed, wall_s, self._refresh],
+            )
 
     def publish(self, package_version: str, commit: str | None) -> int:
-        """Write a sorted, checkpointed copy, check it, and put it in the published store's place. Its generation."""
-        ready = self.published.with_name(f"{self.published.name}.publishing")
-        ready.unlink(missing_ok=True)
-        self._copy_sorted(ready, [_now(), package_version, commit])
-        generation = _check(ready)
-        ready.chmod(0o444)
-        _fsync(ready)
-        os.replace(ready, self.published)
-        _fsync(self.published.parent)
+        """Publish what the building file holds, and remove it. The generation."""
+        generation = publish(self._connection, self.published, package_version, commit)
         self.discard()
         return generation
 
@@ -156,27 +158,47 @@ class Building:
     def discard(self) -> None:
         """Close the building file and remove it."""
         self.close()
-        for leftover in (self.path, self.path.with_name(f"{self.path.name}.wal")):
-            leftover.unlink(missing_ok=True)
+        remove_database(self.path)
 
-    def _copy_sorted(self, ready: Path, published: list[object]) -> None:
-        self._connection.execute(f"ATTACH '{_escaped(ready)}' AS ready (STORAGE_VERSION 'v1.2.0')")
-        (home,) = self._connection.execute("SELECT current_database()").fetchone()
-        self._connection.execute("USE ready")
-        with self._transaction():
-            self._connection.execute(_schema())
-            for table in _tables(self._connection, "ready"):
-                order = f" ORDER BY {_ORDER[table]}" if table in _ORDER else ""
-                self._connection.execute(f"DELETE FROM ready.{table}")
-                self._connection.execute(f'INSERT INTO ready.{table} SELECT * FROM "{home}".{table}{order}')
-            self._connection.execute(
-                "UPDATE ready.meta SET generation = generation + 1, published_at = ?, package_version = ?, commit = ?",
-                published,
-            )
-            write_comments(self._connection)
-        self._connection.execute("CHECKPOINT ready")
-        self._connection.execute(f'USE "{home}"')
-        self._connection.execute("DETACH ready")
+    def _can_go_on(self) -> bool:
+        """Whether the building file found can be read and was begun from the store as it is published now."""
+        try:
+            if migrate(self.path):
+                self.notes.append(f"{self.path.name}: brought to schema version {SCHEMA_VERSION}.")
+            theirs, cells = _identity_and_cells(self.path)
+        except (duckdb.Error, StoreError) as error:
+            if no_space(error):
+                raise
+            self._require_ours(error)
+            self.notes.append(f"{self.path.name}, left by an earlier refresh, cannot be read.")
+            return False
+        if not self.published.exists():
+            return True
+        store = Store(self.published)
+        if theirs == _identity(store.meta):
+            return True
+        if cells <= set(store.query(_CELLS).itertuples(index=False, name=None)):
+            remove_database(self.path)  # killed between the replace and this
+            return True
+        self.notes.append(f"{self.path.name} was begun from another publication of the store.")
+        return False
+
+    def _require_ours(self, error: Exception) -> None:
+        """StoreError where the building file is only out of reach, not damaged."""
+        if isinstance(error, duckdb.IOException) and ("lock" in str(error) or "Permission denied" in str(error)):
+            raise StoreError(
+                f"{self.path} cannot be opened: some other program holds it, or its permissions forbid it. Close that "
+                "program or mend the permissions, and run the same command again."
+            ) from error
+
+    def _set_aside(self) -> None:
+        """Move a building file away that cannot be used. Nothing is lost by it but time."""
+        number = next(n for n in range(1, 10**6) if not beside(self.path, f"aside_{n}").exists())
+        kept = beside(self.path, f"aside_{number}")
+        self.path.replace(kept)
+        if beside(self.path, "wal").exists():
+            beside(self.path, "wal").replace(beside(kept, "wal"))
+        self.notes.append(f"It is kept as {kept.name}, and its cells are measured again from the published store.")
 
     def _keep_setup(self, setup: Setup) -> None:
         self._connection.execute("DELETE FROM setup WHERE name = ?", [setup.name])
@@ -184,47 +206,47 @@ class Building:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
-
-
-def _set_aside(published: Path, path: Path) -> Path | None:
-    """Move a building file away that was not begun from the published store as it is now. Where it went, or None.
-
-    Publishing it would undo what has been published since. One that cannot be read stays, for the caller to refuse.
-    """
-    if not (published.exists() and path.exists()):
-        return None
-    try:
-        connection = duckdb.connect(path)
-        (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
-        connection.close()
-    except duckdb.Error:
-        return None
-    if generation == Store(published).meta["generation"]:
-        return None
-    return path.replace(path.with_name(f"{path.name}.of_generation_{generation}"))
+        with full_disk_is_said(self.published):
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
 
 
 def _start(published: Path, path: Path) -> None:
     """Make the building file from the published store, or empty where there is none. Complete or not at all."""
-    draft = path.with_name(f"{path.name}.draft")
-    draft.unlink(missing_ok=True)
+    draft = beside(path, "draft")
+    remove_database(draft)
     if published.exists():
         Store(published)
         shutil.copyfile(published, draft)
+        migrate(draft)
     else:
         connection = duckdb.connect(draft)
-        connection.execute(_schema())
+        create(connection)
         connection.execute("INSERT INTO meta VALUES (?, 0, NULL, NULL, NULL)", [SCHEMA_VERSION])
         _insert(connection, "t_quantile", _t_quantiles())
         connection.close()
-    os.replace(draft, path)
+    draft.replace(path)
+
+
+_CELLS = "SELECT key, measured_at::VARCHAR FROM cell"
+
+
+def _identity_and_cells(path: Path) -> tuple[tuple[object, ...], set[tuple[str, str]]]:
+    connection = duckdb.connect(path)
+    try:
+        meta = connection.execute("SELECT generation, published_at, commit FROM meta").fetchone()
+        return meta, set(connection.execute(_CELLS).fetchall())
+    finally:
+        connection.close()
+
+
+def _identity(meta: dict[str, object]) -> tuple[object, ...]:
+    return meta["generation"], meta["published_at"], meta["commit"]
 
 
 def _t_quantiles() -> list[list[object]]:
@@ -234,62 +256,37 @@ def _t_quantiles() -> list[list[object]]:
     return [[n, float(student_t.ppf(0.975, n - 1)) if n > 1 else None] for n in range(1, MOST_SEEDS + 1)]
 
 
-def _check(path: Path) -> int:
-    """Reopen a file that is about to be published and check its invariants. Its generation number."""
-    wal = path.with_name(f"{path.name}.wal")
-    connection = duckdb.connect(path, read_only=True)
-    try:
-        check_schema(connection, path)
-        for table, key in (("cell", _ORDER["cell"]), ("cell", "key"), ("block_reading", _ORDER["block_reading"])):
-            twice = f"SELECT count(*) FROM (SELECT 1 FROM {table} GROUP BY {key} HAVING count(*) > 1)"
-            if wal.exists() or connection.execute(twice).fetchone() != (0,):
-                raise StoreError(f"{path} would hold rows of {table} twice, so it is not published. This is a defect.")
-        return connection.execute("SELECT generation FROM meta").fetchone()[0]
-    finally:
-        connection.close()
+def _place(setting: Setting) -> list[object]:
+    return [setting.setup.name, setting.placement, setting.init, setting.depth, setting.seed]
 
 
-def _whole_stack(cell: Measured) -> list[object]:
-    values = {reading.quantity: reading for reading in cell.readings if reading.block is None}
-    lost = sorted({r.status for r in cell.readings} - {"ok", "absent"})
-    return [values[name].value for name in _WHOLE] + [", ".join(lost) or "ok"]
+def _whole_stack(readings: list[Reading]) -> list[object]:
+    stored = {reading.quantity: _stored(reading)[0] for reading in readings if reading.block is None}
+    lost = sorted({_stored(reading)[1] for reading in readings} - {"ok", "absent"})
+    return [stored[name] for name in _WHOLE] + [", ".join(lost) or "ok"]
 
 
 def _by_block(readings: list[Reading]) -> Iterator[list[object]]:
     rows: dict[tuple[str, int], dict[str, float | None]] = {}
     for reading in readings:
         if reading.block is not None:
-            rows.setdefault((reading.stack, reading.block), {})[reading.quantity] = reading.value
+            rows.setdefault((reading.stack, reading.block), {})[reading.quantity] = _stored(reading)[0]
     for (stack, block), values in rows.items():
         yield [stack, block, *(values[name] for name in _PER_BLOCK)]
 
 
-def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> list[str]:
-    rows = connection.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [database]).fetchall()
-    return [name for (name,) in rows]
-
-
-def _schema() -> str:
-    return files("lnmeasure.store").joinpath("schema.sql").read_text(encoding="utf-8")
+def _stored(reading: Reading) -> tuple[float | None, str]:
+    """A reading's value and status as a FLOAT can hold them: one beyond its range is null, and says so."""
+    if reading.value and abs(reading.value) > FLOAT_MAX:
+        return None, "overflow"
+    if reading.value and abs(reading.value) <= _FLOAT_HALF_OF_LEAST:
+        return None, "underflow"
+    return reading.value, reading.status
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[Sequence[object]]) -> None:
-    """One INSERT of all rows: a statement a row costs a millisecond each."""
-    row = f"({', '.join('?' * len(rows[0]))})"
-    connection.execute(f"INSERT INTO {table} VALUES {', '.join([row] * len(rows))}", list(chain.from_iterable(rows)))
-
-
-def _escaped(path: Path) -> str:
-    return str(path).replace("'", "''")
-
-
-def _fsync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None)
+    """Many rows an INSERT: a statement a row costs a millisecond each."""
+    for chunk in (rows[start : start + 500] for start in range(0, len(rows), 500)):
+        row = f"({', '.join('?' * len(chunk[0]))})"
+        values = list(chain.from_iterable(chunk))
+        connection.execute(f"INSERT INTO {table} VALUES {', '.join([row] * len(chunk))}", values)

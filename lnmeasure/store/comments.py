@@ -27,8 +27,8 @@ VIEWS = {
     "first_steps": "One row per training run and step. Empty until runs are measured.",
     "first_steps_block": "One row per training run, step, stack and block: per-block readings at a few steps. Empty "
     "until runs are measured.",
-    "claim_verdict": "One row per claim: the published value, the measured one, and the verdict. Empty until claims are "
-    "judged.",
+    "claim_verdict": "One row per claim: the published value, the measured one, and the verdict. Empty until claims "
+    "are judged.",
     "claim_evidence": "One row per claim and part: the readings a verdict rests on. Empty until claims are judged.",
     "meta": "One row: which publication of the store this is.",
 }

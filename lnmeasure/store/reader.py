@@ -1,6 +1,5 @@
 """Readers: a published store opened read-only on a private copy, so that nobody waits for anybody."""
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -9,28 +8,35 @@ from pathlib import Path
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 
-from lnmeasure.store.comments import VIEWS
-from lnmeasure.store.errors import StoreError, StoreMissing
+from lnmeasure.store.errors import StoreError, StoreMissing, full_disk_is_said
+from lnmeasure.store.files import beside
+from lnmeasure.store.invariants import broken_invariants
+from lnmeasure.store.record import Publication, publication_of, recorded
+from lnmeasure.store.shape import SCHEMA_VERSION, WAY_OUT, migrate, version_of
 
-SCHEMA_VERSION = 2
 SHIPPED = Path(__file__).resolve().parents[2] / "data" / "lnmeasure.duckdb"
+MOST_ATTEMPTS = 3
+"""How often a cell is tried at one MEASUREMENT_VERSION before only --retry-failed tries it again."""
 
 _HARDENED = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
     "python_enable_replacements": False,
     "temp_directory": "",
     "memory_limit": "1GB",
     "threads": 2,
 }
+_LOCKED = ("SET max_execution_time = 60000", "SET lock_configuration = true")
 
 
 def store_path() -> Path:
     """$LNMEASURE_STORE, or data/lnmeasure.duckdb of the checkout."""
-    return Path(os.environ.get("LNMEASURE_STORE") or SHIPPED)
+    return Path(os.environ.get("LNMEASURE_STORE") or SHIPPED).expanduser()
 
 
 def sql(question: str) -> str:
@@ -38,14 +44,30 @@ def sql(question: str) -> str:
     return files("lnmeasure.store").joinpath("queries", f"{question}.sql").read_text(encoding="utf-8")
 
 
+def examples() -> dict[str, str]:
+    """Queries for analysts to begin with, by name, in order: each one SELECT that runs as it stands."""
+    folder = files("lnmeasure.store").joinpath("examples")
+    queries = sorted(folder.iterdir(), key=str)
+    return {query.name.removesuffix(".sql"): query.read_text(encoding="utf-8") for query in queries}
+
+
 class Store:
-    """A snapshot of the published store at path; digest names its content. StoreError where it cannot be read."""
+    """A snapshot of the published store at path. StoreError where it cannot be read or is not what was published.
+
+    digest names its content; older says that the file has an older schema, which this snapshot has been brought to.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._connection, self.digest = _open_copy(self.path)
-        self._connection.execute("SET lock_configuration = true")
+        self._connection, self.content, self.older = _open_copy(self.path)
+        for setting in _LOCKED:
+            self._connection.execute(setting)
         self.meta = self._one_row("SELECT * FROM meta")
+
+    @property
+    def digest(self) -> str:
+        """blake2b of the published file."""
+        return self.content.blake2b
 
     def ask(self, question: str, **parameters: object) -> pd.DataFrame:
         """The answer of queries/<question>.sql to named parameters. Safe to call from several threads."""
@@ -55,9 +77,30 @@ class Store:
         """The answer of one statement of our own; never a visitor's."""
         return self._connection.cursor().execute(statement, parameters or {}).df()
 
+    def batches(self, view: str) -> pa.RecordBatchReader:
+        """All rows of one contract view, a batch at a time."""
+        return self._connection.cursor().sql(f"SELECT * FROM {view}").to_arrow_reader()
+
+    def comments(self, view: str) -> dict[str, str]:
+        """Definition and unit of every column of a contract view."""
+        rows = self.query("SELECT column_name, comment FROM duckdb_columns() WHERE table_name = $view", {"view": view})
+        return dict(rows.itertuples(index=False, name=None))
+
     def measured_keys(self, version: int) -> set[str]:
         """Keys of the cells that hold a full measurement of this MEASUREMENT_VERSION."""
         return measured_keys(self._connection.cursor(), version)
+
+    def attempts(self) -> dict[str, int]:
+        """How often each failed cell was tried, by key."""
+        return attempts(self._connection.cursor())
+
+    def planned(self) -> set[tuple[str, str, str | None]]:
+        """Grid, key and reason for skipping of every cell that grids asked for when the store was published."""
+        return set(self._connection.cursor().execute("SELECT grid, key, skipped FROM planned").fetchall())
+
+    def broken_invariants(self) -> list[str]:
+        """In words, every rule that the rows of the store break."""
+        return broken_invariants(self._connection.cursor())
 
     def _one_row(self, statement: str) -> dict[str, object]:
         cursor = self._connection.cursor().execute(statement)
@@ -65,59 +108,64 @@ class Store:
 
 
 def measured_keys(connection: duckdb.DuckDBPyConnection, version: int) -> set[str]:
-    """Keys of the measured cells a connection sees."""
-    rows = connection.execute("SELECT key FROM cell WHERE measurement_version = ?", [version]).fetchall()
+    """Keys of the fully measured cells a connection sees."""
+    rows = connection.execute('SELECT key FROM cell WHERE measurement_version = ? AND "full"', [version]).fetchall()
     return {key for (key,) in rows}
 
 
-def check_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """StoreError unless the connection's database is a store of this schema version."""
-    there = {name for (name,) in connection.execute(_NAMES).fetchall()}
-    if lacking := sorted({"cell", "block_reading", *VIEWS} - there):
-        raise StoreError(
-            f"{path} is a DuckDB file, but not an lnmeasure store: it lacks {', '.join(lacking)}. {_WAY_OUT}"
-        )
-    versions = [version for (version,) in connection.execute("SELECT schema_version FROM meta").fetchall()]
-    if versions != [SCHEMA_VERSION]:
-        raise StoreError(
-            f"{path} has schema version {', '.join(map(str, versions)) or 'unknown'}, and this lnmeasure reads version "
-            f"{SCHEMA_VERSION}. Install the lnmeasure that made it, or: {_WAY_OUT}"
-        )
+def attempts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """How often each failed cell a connection sees was tried, by key."""
+    return dict(connection.execute("SELECT key, attempts FROM failure").fetchall())
 
 
-_NAMES = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views() WHERE NOT internal"
-_WAY_OUT = (
-    "Point LNMEASURE_STORE at a store, bring the shipped one back with 'git checkout data/lnmeasure.duckdb', or move "
-    "the file away and run 'make refresh' to measure a new one."
-)
+def stray_log(path: Path) -> str | None:
+    """What to do about a write-ahead log beside a published store, which never leaves one; None where there is none."""
+    log = beside(path, "wal")
+    if not log.exists():
+        return None
+    return (
+        f"{log} lies beside the published store, which is only ever replaced and needs no log: some client opened the "
+        "store for writing, or the log belongs to another file. DuckDB clients may refuse the store because of it. "
+        f"Close that client, then move the log away: mv {log.name} {log.name}.old"
+    )
 
 
-def _read_everything(connection: duckdb.DuckDBPyConnection) -> None:
-    """Scan every row: a file cut short or with a flipped bit can open, and must not fail a visitor later."""
-    for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
-        connection.execute(f"SELECT bit_xor(hash(t)) FROM {table} t").fetchall()
-
-
-def _open_copy(path: Path) -> tuple[duckdb.DuckDBPyConnection, str]:
+def _open_copy(path: Path) -> tuple[duckdb.DuckDBPyConnection, Publication, bool]:
     try:
         if not path.exists():
-            raise StoreMissing(f"There is no store at {path}. {_WAY_OUT}")
+            raise StoreMissing(f"There is no store at {path}. {WAY_OUT}")
         if not path.is_file():
-            raise StoreError(f"{path} is not a file, so it cannot be a store. {_WAY_OUT}")
-        return _open_file(path)
+            raise StoreError(f"{path} is not a file, so it cannot be a store. {WAY_OUT}")
+        with full_disk_is_said(Path(tempfile.gettempdir(), path.name)):
+            return _open_file(path)
     except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}. Check its permissions. {_WAY_OUT}") from error
+        raise StoreError(f"{path} cannot be read: {error.strerror}. Check its permissions. {WAY_OUT}") from error
     except duckdb.Error as error:
-        raise StoreError(f"{path} cannot be opened as a DuckDB file: it is damaged or foreign. {_WAY_OUT}") from error
+        raise StoreError(f"{path} cannot be opened as a DuckDB file: it is damaged or foreign. {WAY_OUT}") from error
 
 
-def _open_file(path: Path) -> tuple[duckdb.DuckDBPyConnection, str]:
+def _open_file(path: Path) -> tuple[duckdb.DuckDBPyConnection, Publication, bool]:
+    known = [*recorded(path).values()]
     with tempfile.TemporaryDirectory(prefix="lnmeasure-") as folder:
         copy = Path(folder) / "store.duckdb"
         shutil.copyfile(path, copy)
-        with copy.open("rb") as content:
-            digest = hashlib.file_digest(content, "blake2b").hexdigest()
         connection = duckdb.connect(copy, read_only=True, config=_HARDENED)
-        check_schema(connection, path)
-        _read_everything(connection)
-    return connection, digest
+        older = version_of(connection, path) < SCHEMA_VERSION
+        (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
+        content = publication_of(copy, generation, connection)
+        _require_recorded(path, content, [*known, *recorded(path).values()])
+        if older:
+            connection.close()
+            migrate(copy)
+            connection = duckdb.connect(copy, read_only=True, config=_HARDENED)
+    return connection, content, older
+
+
+def _require_recorded(path: Path, content: Publication, known: list[Publication]) -> None:
+    """StoreError where the record knows this generation, and as another file."""
+    same = [entry for entry in known if entry.generation == content.generation]
+    if same and content.blake2b not in {entry.blake2b for entry in same}:
+        raise StoreError(
+            f"{path} is not the file that was published as generation {content.generation}: its bytes are damaged, or "
+            f"somebody wrote in it. {WAY_OUT}"
+        )

@@ -1,0 +1,86 @@
+"""How long cells will take and how much memory: from earlier timings where the store has any, else from arithmetic."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from jobs.words import count, duration
+from lnmeasure.records import Setting, Setup
+
+_FLOPS_PER_S = 30e9
+"""Assumed for a core when nothing has been measured yet; torch on one core of our machines reached 40 to 90 GFLOP/s."""
+_TORCH_MB = 350.0
+_LIVE_COPIES = 1.5
+"""Saved activations are kept once, and temporaries come on top: 1.2 to 1.4 times over the setups tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What some cells will take: wall time in seconds and, per worker, memory in MB. told: from earlier timings."""
+
+    wall_s: float
+    peak_mb: float
+    told: bool
+
+    def words(self, workers: int) -> str:
+        """The estimate as one line for people."""
+        basis = "from earlier timings" if self.told else "from arithmetic, nothing like it has been timed here yet"
+        return (
+            f"about {duration(self.wall_s)} with {count(workers, 'worker')}, up to {self.peak_mb:.0f} MB each ({basis})"
+        )
+
+
+class Timings:
+    """What the store knows of the cost of cells. timed: the answer of the query timings."""
+
+    def __init__(self, timed: pd.DataFrame) -> None:
+        self._timed = timed
+
+    @classmethod
+    def none(cls) -> "Timings":
+        """Nothing has been timed."""
+        return cls(pd.DataFrame(columns=["setup", "depth", "wall_s", "peak_mb"]))
+
+    def wall_s(self, setting: Setting) -> float:
+        """Seconds one cell takes: the nearest timed depth of its setup in proportion, else by its arithmetic."""
+        near = self._nearest(setting)
+        if near is None:
+            return flops(setting.setup, setting.depth) / _FLOPS_PER_S
+        return near.wall_s * setting.depth / near.depth
+
+    def peak_mb(self, setting: Setting) -> float:
+        """MB one worker takes for a cell: measured at the same setup and depth, else by counting activations."""
+        near = self._nearest(setting)
+        if near is not None and near.depth == setting.depth and near.peak_mb == near.peak_mb:  # not NaN
+            return near.peak_mb
+        return _TORCH_MB + _LIVE_COPIES * activation_mb(setting.setup, setting.depth)
+
+    def of(self, todo: list[Setting], workers: int) -> Estimate:
+        """What all of them take with some workers: no less than the longest one alone."""
+        times = [self.wall_s(setting) for setting in todo]
+        return Estimate(
+            wall_s=max(sum(times) / workers, max(times, default=0.0)),
+            peak_mb=max(map(self.peak_mb, todo), default=0.0),
+            told=all(self._nearest(setting) is not None for setting in todo),
+        )
+
+    def _nearest(self, setting: Setting):  # noqa: ANN202
+        rows = self._timed[self._timed.setup == setting.setup.name]
+        return min(rows.itertuples(), key=lambda row: abs(row.depth - setting.depth), default=None)
+
+
+def flops(setup: Setup, depth: int) -> float:
+    """Multiplications and additions of a forward and backward pass: three times those of the forward."""
+    tokens = setup.batch * setup.seq_len
+    weights = sum(rows * columns for rows, columns in setup.weight_shapes().values())
+    attention = 2 * setup.seq_len * setup.width
+    return 3 * 2 * tokens * (depth * (weights + attention) + setup.width * setup.vocab)
+
+
+def activation_mb(setup: Setup, depth: int) -> float:
+    """MB of what a forward pass must keep for its backward pass, each tensor once."""
+    tokens = setup.batch * setup.seq_len
+    per_token = depth * (6 * setup.width + 2 * setup.d_ff + 2 * setup.heads * setup.seq_len) + 4 * setup.vocab
+    weights = depth * sum(rows * columns for rows, columns in setup.weight_shapes().values())
+    weights += 3 * setup.width * setup.vocab
+    return (tokens * per_token + weights) * (8 if setup.dtype == "float64" else 4) / 1e6

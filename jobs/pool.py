@@ -1,0 +1,154 @@
+"""The local engine: worker processes that may die at any moment.
+
+The standard library's pool breaks as a whole when one worker is killed. Here it is built anew, the cells that were in
+flight are tried again one at a time, and one that kills its process again is given up, as failed.
+"""
+
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import active_children, get_context
+
+from jobs import worker
+from jobs.exits import EngineLost
+from jobs.machine import memory_of_each
+from jobs.stop import SIGNALS, Stop
+from lnmeasure.records import Setting
+from lnmeasure.store.building import Failed, Measured
+
+_POLL_S = 0.2
+_STARTS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a worker does with a setting, and how it gets ready. Both must be importable by name."""
+
+    cell: Callable[[Setting], Measured] = worker.measure_cell
+    prepare: Callable[[int, int | None], None] = worker.prepare
+
+
+MEASURING = Work()
+
+
+def measure_all(
+    todo: list[Setting],
+    suspects: list[Setting],
+    workers: int,
+    stop: Stop,
+    may_start: Callable[[Setting], bool] = lambda _: True,
+    work: Work = MEASURING,
+) -> Iterator[Measured | Failed]:
+    """Every cell as it finishes or fails; suspects (which failed before) one at a time, the others many at once.
+
+    Once stop is asked, cells in flight are abandoned; a cell that may not start is left out. EngineLost where workers
+    cannot be started at all.
+    """
+    alone, together, killed = deque(suspects), deque(todo), set()
+    while (alone or together) and not stop.asked():
+        one_at_a_time = bool(alone)
+        waiting, size = (alone, 1) if one_at_a_time else (together, workers)
+        for outcome in _one_pool(waiting, size, stop, may_start, work):
+            if not isinstance(outcome, _Killed):
+                yield outcome
+            elif one_at_a_time:
+                tried = 2 if outcome.setting.key in killed else 1
+                yield Failed(setting=outcome.setting, reason=_KILLED, attempts=tried)
+            else:
+                killed.add(outcome.setting.key)
+                alone.append(outcome.setting)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Killed:
+    """A cell that was in flight when a worker died."""
+
+    setting: Setting
+
+
+_KILLED = "its process was killed, perhaps for memory"
+
+
+def _one_pool(
+    waiting: deque[Setting], size: int, stop: Stop, may_start: Callable[[Setting], bool], work: Work
+) -> Iterator[Measured | Failed | _Killed]:
+    """What one pool makes of the waiting cells, until none is left, it breaks, or stop is asked."""
+    with _started(size, work) as pool:
+        running: dict[Future, Setting] = {}
+        broken = False
+        while not stop.asked():
+            while waiting and len(running) <= size and not broken:
+                setting = waiting.popleft()
+                if not may_start(setting):
+                    continue
+                try:
+                    running[pool.submit(work.cell, setting)] = setting
+                except BrokenExecutor:
+                    waiting.appendleft(setting)
+                    broken = True
+            if not running:
+                return
+            for future in wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED).done:
+                outcome = _outcome(future, running.pop(future))
+                broken = broken or isinstance(outcome, _Killed)
+                yield outcome
+        yield from (_outcome(future, setting) for future, setting in running.items() if future.done())
+
+
+def _outcome(future: Future, setting: Setting) -> Measured | Failed | _Killed:
+    error = future.exception()
+    if error is None:
+        return future.result()
+    if isinstance(error, BrokenExecutor):
+        return _Killed(setting=setting)
+    first_line = str(error).strip().splitlines()[:1]
+    return Failed(setting=setting, reason=": ".join([type(error).__name__, *first_line])[:300])
+
+
+@contextmanager
+def _started(size: int, work: Work) -> Iterator[ProcessPoolExecutor]:
+    """A pool whose workers run. None of them is left when it is."""
+    pool = _start(size, work)
+    try:
+        yield pool
+    finally:
+        for child in active_children():
+            child.kill()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start(size: int, work: Work) -> ProcessPoolExecutor:
+    for _ in range(_STARTS):
+        pool = ProcessPoolExecutor(
+            size,
+            mp_context=get_context("spawn"),
+            initializer=work.prepare,
+            initargs=(os.getpid(), memory_of_each(size)),
+        )
+        try:
+            with _signals_wait():
+                ready = pool.submit(os.getpid)
+            ready.result()
+        except BrokenExecutor:
+            pool.shutdown(wait=True, cancel_futures=True)
+        else:
+            return pool
+    raise EngineLost(
+        f"Worker processes cannot be started: {_STARTS} tries ended at once. What they said stands above. Committed "
+        "cells are kept; the same command goes on from them."
+    )
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Start processes that never see SIGINT and SIGTERM (they inherit the mask): only the driver answers a Ctrl-C."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    worker.prepare_environment()
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

@@ -1,0 +1,144 @@
+"""python -m jobs.verify: is the store what was published, does it keep its rules, and do its cells measure the same?"""
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pandas as pd
+
+from jobs.exits import DAMAGED, DONE, SOME_FAILED, ends, say
+from jobs.refresh import describe
+from jobs.words import count, whole_number
+from lnmeasure.records import MEASUREMENT_VERSION, Reading, Setting, Setup
+from lnmeasure.store.errors import StoreError
+from lnmeasure.store.reader import Store, store_path, stray_log
+from lnmeasure.store.record import recorded
+
+TOLERANCE = 1e-4
+"""Relative. The same machine reads the same bits; another processor adds float32 numbers in another order."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Verify. Exit codes: 0 all is well, 1 a cell measures otherwise, 2 bad arguments, 76 not what was published."""
+    parser = argparse.ArgumentParser(prog="python -m jobs.verify", description=__doc__)
+    number = partial(whole_number, "sample", least=0)
+    parser.add_argument("--sample", type=number, default=5, help="cells to measure again, 0 for none (default 5)")
+    parser.add_argument("--seed", type=int, default=None, help="of the sample, to draw the same one again")
+    options = parser.parse_args(arguments)
+    return ends(lambda: verify(store_path(), options.sample, options.seed))
+
+
+def verify(path: Path, sample: int, seed: int | None = None) -> int:
+    """Hold the file against its record and its rules, then some of its cells against a new measurement."""
+    store = Store(path)  # opens, reads every row, and compares with the record
+    require_recorded(store)
+    print(
+        f"{path.name}: generation {store.meta['generation']} as published: size, digest, rows and hash of every table"
+    )
+    if broken := store.broken_invariants():
+        return say(f"{path.name} breaks its rules: {'; '.join(broken)}.", DAMAGED)
+    cells = settings_of(store)
+    require_keys(cells)
+    print(f"every rule holds, and {count(len(cells), 'key')} name what their cells are")
+    return measure_again(store, Random(seed).sample(list(cells.values()), min(sample, len(cells))))
+
+
+def require_recorded(store: Store) -> None:
+    """StoreError unless the file is, byte for byte and row for row, what publication recorded."""
+    entry = recorded(store.path).get(store.meta["generation"])
+    if entry is None:
+        raise StoreError(
+            f"There is no record of generation {store.meta['generation']} beside {store.path}, so nothing says whether "
+            f"its bytes are the published ones. Copy {store.path.name}.record with the store, or publish again."
+        )
+    rows_differ = entry.tables != store.content.tables and entry.duckdb == store.content.duckdb
+    if (entry.size, entry.blake2b) != (store.content.size, store.content.blake2b) or rows_differ:
+        raise StoreError(
+            f"{store.path} is not what was published as generation {entry.generation}. Bring the shipped store back "
+            "with 'git checkout -- data', or move it and its .record away and run 'make refresh'."
+        )
+    if advice := stray_log(store.path):
+        raise StoreError(advice)
+
+
+def settings_of(store: Store) -> dict[str, Setting]:
+    """The setting of every cell of this MEASUREMENT_VERSION, by the key the store keeps for it."""
+    setups = {row["name"]: _setup(row) for row in store.query("SELECT * FROM setup").to_dict("records")}
+    rows = store.query(
+        "SELECT key, setup, placement, init, depth, seed FROM cell WHERE measurement_version = $version",
+        {"version": MEASUREMENT_VERSION},
+    )
+    return {
+        row.key: Setting(
+            setup=setups[row.setup], placement=row.placement, init=row.init, depth=int(row.depth), seed=int(row.seed)
+        )
+        for row in rows.itertuples()
+    }
+
+
+def require_keys(cells: dict[str, Setting]) -> None:
+    """StoreError where a key is not the digest of its setting."""
+    for key, setting in cells.items():
+        if key != setting.key:
+            raise StoreError(f"The cell {describe(setting)} has key {key}, and its setting's is {setting.key}.")
+
+
+def measure_again(store: Store, settings: list[Setting]) -> int:
+    """Measure some cells and compare every reading. 1 where one differs by more than TOLERANCE."""
+    if not settings:
+        return DONE
+    worst = max((_worst(store, setting) for setting in settings), default=0.0)
+    print(f"{count(len(settings), 'cell')} measured again: readings differ by {worst:.1e} at most")
+    if worst <= TOLERANCE:
+        return DONE
+    return say(
+        f"That is more than {TOLERANCE:g} (relative): code and store disagree. Was a reading changed without raising "
+        "MEASUREMENT_VERSION?",
+        SOME_FAILED,
+    )
+
+
+def _worst(store: Store, setting: Setting) -> float:
+    try:
+        from lnmeasure.core.measure import measure
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{error.name} is not installed, so no cell can be measured again: use --sample 0.") from error
+    where = {"setup": setting.setup.name, "placement": setting.placement, "init": setting.init}
+    where |= {"depth": setting.depth, "seed": setting.seed}
+    whole = store.query(_ROWS.format("by_cell"), where)
+    blocks = store.query(_ROWS.format("by_block"), where).set_index(["stack", "block"])
+    worst = max(_difference(_stored(whole, blocks, reading), reading.value) for reading in measure(setting))
+    print(f"  {describe(setting)}: {worst:.1e}")
+    return worst
+
+
+_ROWS = "SELECT * FROM {} WHERE (setup, placement, init, depth, seed) = ($setup, $placement, $init, $depth, $seed)"
+
+
+def _stored(whole: pd.DataFrame, blocks: pd.DataFrame, reading: Reading) -> float | None:
+    if reading.block is None:
+        value = whole.iloc[0][reading.quantity]
+    elif blocks.empty:
+        return reading.value  # a cell of whole-stack readings only has nothing to compare
+    else:
+        value = blocks.loc[(reading.stack, reading.block), reading.quantity]
+    return None if pd.isna(value) else float(value)
+
+
+def _difference(stored: float | None, measured: float | None) -> float:
+    """Relative, of what a FLOAT keeps; infinite where only one of them is there."""
+    if stored is None or measured is None:
+        return 0.0 if stored is None and measured is None else float("inf")
+    kept = float(np.float32(measured))
+    return abs(stored - kept) / max(abs(stored), abs(kept)) if stored != kept else 0.0
+
+
+def _setup(row: dict[str, object]) -> Setup:
+    return Setup(**{name: value.item() if hasattr(value, "item") else value for name, value in row.items()})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

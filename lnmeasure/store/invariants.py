@@ -1,0 +1,41 @@
+"""Rules that the rows of every store keep, each as a query that counts what breaks it."""
+
+import duckdb
+
+from lnmeasure.records import QUANTITIES
+from lnmeasure.store.shape import ORDER
+
+
+def broken_invariants(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """In words, every rule that the rows of a store break."""
+    return [words for words, broken in _INVARIANTS.items() if connection.execute(broken).fetchone() != (0,)]
+
+
+def _twice(table: str, key: str) -> str:
+    return f"SELECT count(*) FROM (SELECT 1 FROM {table} GROUP BY {key} HAVING count(*) > 1)"
+
+
+def _not_finite(table: str, per_block: bool) -> str:
+    columns = [name for name, known in QUANTITIES.items() if known.per_block == per_block]
+    finite = " AND ".join(f"isfinite(coalesce({column}, 0))" for column in columns)
+    return f"SELECT count(*) FROM {table} WHERE NOT ({finite})"
+
+
+_CELL = ORDER["cell"]
+_INVARIANTS = {
+    "cells are there twice": _twice("cell", _CELL),
+    "keys of cells are there twice": _twice("cell", "key"),
+    "blocks of a cell are there twice": _twice("block_reading", ORDER["block_reading"]),
+    "a grid asks for a cell twice": _twice("planned", "grid, key"),
+    "failures are there twice": _twice("failure", "key"),
+    "measured cells are recorded as failed": "SELECT count(*) FROM failure SEMI JOIN cell USING (key)",
+    "blocks belong to no cell": f"SELECT count(*) FROM block_reading ANTI JOIN cell USING ({_CELL})",
+    "cells lack blocks": f"SELECT count(*) FROM cell LEFT JOIN (SELECT {_CELL}, count(*) AS n FROM block_reading "
+    f'GROUP BY {_CELL}) USING ({_CELL}) WHERE coalesce(n, 0) < CASE WHEN "full" THEN depth ELSE 0 END',
+    "planned cells are neither ok, skipped, failed nor missing": "SELECT count(*) FROM coverage "
+    "WHERE planned <> ok + skipped + failed + missing",
+    "readings of cells are not finite": _not_finite("cell", per_block=False),
+    "readings of blocks are not finite": _not_finite("block_reading", per_block=True),
+    "readings are null and their cell says ok": "SELECT count(*) FROM cell WHERE status = 'ok' AND (sigma IS NULL OR "
+    "top_grad_w2 IS NULL OR loss IS NULL OR embedding_rms IS NULL)",
+}
