@@ -1,5 +1,6 @@
 """How long cells will take and how much memory: from earlier timings where the store has any, else from arithmetic."""
 
+import math
 from dataclasses import dataclass
 
 import pandas as pd
@@ -34,7 +35,9 @@ class Timings:
     """What the store knows of the cost of cells. timed: the answer of the query timings."""
 
     def __init__(self, timed: pd.DataFrame) -> None:
-        self._timed = timed
+        self._timed: dict[str, dict[int, tuple[float, float]]] = {}
+        for row in timed.itertuples():
+            self._timed.setdefault(row.setup, {})[row.depth] = (row.wall_s, row.peak_mb)
 
     @classmethod
     def none(cls) -> "Timings":
@@ -46,13 +49,14 @@ class Timings:
         near = self._nearest(setting)
         if near is None:
             return flops(setting.setup, setting.depth) / _FLOPS_PER_S
-        return near.wall_s * setting.depth / near.depth
+        wall_s, _ = self._timed[setting.setup.name][near]
+        return wall_s * setting.depth / near
 
     def peak_mb(self, setting: Setting) -> float:
         """MB one worker takes for a cell: measured at the same setup and depth, else by counting activations."""
-        near = self._nearest(setting)
-        if near is not None and near.depth == setting.depth and near.peak_mb == near.peak_mb:  # not NaN
-            return near.peak_mb
+        _, peak_mb = self._timed.get(setting.setup.name, {}).get(setting.depth, (math.nan, math.nan))
+        if not math.isnan(peak_mb):
+            return peak_mb
         return _TORCH_MB + _LIVE_COPIES * activation_mb(setting.setup, setting.depth)
 
     def of(self, todo: list[Setting], workers: int) -> Estimate:
@@ -64,9 +68,10 @@ class Timings:
             told=all(self._nearest(setting) is not None for setting in todo),
         )
 
-    def _nearest(self, setting: Setting):  # noqa: ANN202
-        rows = self._timed[self._timed.setup == setting.setup.name]
-        return min(rows.itertuples(), key=lambda row: abs(row.depth - setting.depth), default=None)
+    def _nearest(self, setting: Setting) -> int | None:
+        """The timed depth of the setting's setup that is nearest to its own."""
+        depths = self._timed.get(setting.setup.name, ())
+        return min(depths, key=lambda depth: abs(depth - setting.depth), default=None)
 
 
 def flops(setup: Setup, depth: int) -> float:

@@ -52,7 +52,8 @@ def measure_all(
     while (alone or together) and not stop.asked():
         one_at_a_time = bool(alone)
         waiting, size = (alone, 1) if one_at_a_time else (together, workers)
-        for outcome in _one_pool(waiting, size, stop, may_start, work):
+        window = 1 if one_at_a_time else workers + 1  # one waits, so that no worker does
+        for outcome in _one_pool(waiting, size, window, stop, may_start, work):
             if not isinstance(outcome, _Killed):
                 yield outcome
             elif one_at_a_time:
@@ -74,19 +75,19 @@ _KILLED = "its process was killed, perhaps for memory"
 
 
 def _one_pool(
-    waiting: deque[Setting], size: int, stop: Stop, may_start: Callable[[Setting], bool], work: Work
+    waiting: deque[Setting], size: int, window: int, stop: Stop, may_start: Callable[[Setting], bool], work: Work
 ) -> Iterator[Measured | Failed | _Killed]:
     """What one pool makes of the waiting cells, until none is left, it breaks, or stop is asked."""
     with _started(size, work) as pool:
         running: dict[Future, Setting] = {}
         broken = False
         while not stop.asked():
-            while waiting and len(running) <= size and not broken:
+            while waiting and len(running) < window and not broken:
                 setting = waiting.popleft()
                 if not may_start(setting):
                     continue
                 try:
-                    running[pool.submit(work.cell, setting)] = setting
+                    running[_submit(pool, work.cell, setting)] = setting
                 except BrokenExecutor:
                     waiting.appendleft(setting)
                     broken = True
@@ -122,6 +123,7 @@ def _started(size: int, work: Work) -> Iterator[ProcessPoolExecutor]:
 
 
 def _start(size: int, work: Work) -> ProcessPoolExecutor:
+    worker.prepare_environment()
     for _ in range(_STARTS):
         pool = ProcessPoolExecutor(
             size,
@@ -130,9 +132,7 @@ def _start(size: int, work: Work) -> ProcessPoolExecutor:
             initargs=(os.getpid(), memory_of_each(size)),
         )
         try:
-            with _signals_wait():
-                ready = pool.submit(os.getpid)
-            ready.result()
+            _submit(pool, os.getpid).result()
         except BrokenExecutor:
             pool.shutdown(wait=True, cancel_futures=True)
         else:
@@ -143,12 +143,10 @@ def _start(size: int, work: Work) -> ProcessPoolExecutor:
     )
 
 
-@contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Start processes that never see SIGINT and SIGTERM (they inherit the mask): only the driver answers a Ctrl-C."""
+def _submit(pool: ProcessPoolExecutor, function: Callable, *arguments: object) -> Future:
+    """Submit, which may start a process: it inherits that SIGINT and SIGTERM wait, so only the driver answers."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    worker.prepare_environment()
     try:
-        yield
+        return pool.submit(function, *arguments)
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

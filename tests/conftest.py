@@ -16,13 +16,18 @@ settings.register_profile("house", deadline=None)  # a busy machine is slow, whi
 settings.load_profile("house")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    """--soak runs the long tests."""
+    parser.addoption("--soak", action="store_true", help="run the long tests too")
+
+
+def pytest_collection_modifyitems(config, items):
     """Browser tests need Chromium: without it they are skipped, saying how to get it, and fail under CI."""
-    if CHROMIUM or os.environ.get("CI") == "true":
-        return
     for item in items:
-        if item.get_closest_marker("browser"):
+        if item.get_closest_marker("browser") and not CHROMIUM and os.environ.get("CI") != "true":
             item.add_marker(pytest.mark.skip(reason="no Chromium: install it with 'apt-get install chromium'"))
+        if item.get_closest_marker("soak") and not config.getoption("--soak"):
+            item.add_marker(pytest.mark.skip(reason="long: 'make soak' runs it"))
 
 
 @pytest.fixture(scope="session")

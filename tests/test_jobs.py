@@ -1,22 +1,22 @@
 """The refresh job measures what the store lacks, once, and can be cut off at any time without losing a cell."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
-from jobs import grids, refresh, status
+from jobs import exits, grids, refresh, status
 from jobs.worker import measure_cell
 from lnmeasure.records import MEASUREMENT_VERSION, Setting, Setup
-from lnmeasure.store.building import Building, locked
 from lnmeasure.store.errors import StoreError
+from lnmeasure.store.lock import locked
 from lnmeasure.store.reader import SHIPPED, Store
 from tests.conftest import ROOT
-from tests.small import SETUP, small_grid
+from tests.small import SETUP, plan, small_grid
+
+TWO = refresh.Options(workers=2)
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
@@ -33,10 +33,10 @@ def log_of(path) -> list[dict]:
 def test_a_refresh_measures_what_the_store_lacks_and_then_leaves_the_file_byte_for_byte(store_at):
     grid = small_grid(depths=(1, 3), seeds=(0, 1))
     part = [setting for setting in grid if setting.seed == 0]
-    assert refresh.refresh(store_at, part, workers=2) == 0
-    assert refresh.refresh(store_at, grid, workers=2) == 0
+    assert refresh.refresh(store_at, plan(part), TWO) == 0
+    assert refresh.refresh(store_at, plan(grid), TWO) == 0
     before = store_at.read_bytes()
-    assert refresh.refresh(store_at, grid, workers=2) == 0
+    assert refresh.refresh(store_at, plan(grid), TWO) == 0
     assert store_at.read_bytes() == before
     assert log_of(store_at) == [
         {"planned": len(part), "measured": len(part), "reused": 0, "failed": 0},
@@ -46,7 +46,7 @@ def test_a_refresh_measures_what_the_store_lacks_and_then_leaves_the_file_byte_f
 
 def test_worker_processes_read_the_same_bits_as_measuring_inline(store_at):
     grid = small_grid(depths=(2,), seeds=(0,))
-    refresh.refresh(store_at, grid, workers=2)
+    refresh.refresh(store_at, plan(grid), TWO)
     rows = Store(store_at).query("SELECT * FROM by_block WHERE block = 2").set_index(["placement", "init"])
     for setting in grid:
         for reading in measure_cell(setting).readings:
@@ -62,78 +62,21 @@ def test_a_dry_run_says_what_is_missing_and_measures_nothing(store_at, capsys):
 
 def test_a_cell_that_raises_fails_alone_and_the_rest_is_published(store_at, capsys):
     huge = Setting(setup=Setup(name="huge", vocab=10**15), placement="pre", init="gpt2", depth=1, seed=0)
-    assert refresh.refresh(store_at, [*small_grid(seeds=(0,)), huge], workers=2) == refresh.SOME_FAILED
+    assert refresh.refresh(store_at, plan([*small_grid(seeds=(0,)), huge]), TWO) == exits.SOME_FAILED
     assert "huge, pre, gpt2, depth 1, seed 0" in capsys.readouterr().err
     assert log_of(store_at)[0]["failed"] == 1
     assert len(Store(store_at).query("SELECT 1 FROM by_cell")) == len(small_grid(seeds=(0,)))
-
-
-def test_a_refresh_killed_in_the_middle_goes_on_from_its_committed_cells(store_at):
-    """kill -9 of the driver once a few cells are committed: none of them is measured again, and no worker lives on."""
-    environment = os.environ | {"LNMEASURE_STORE": str(store_at)}
-    command = [sys.executable, "-m", "tests.run_small", "20"]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as driver:
-        wal = store_at.with_name(f"{store_at.name}.building.wal")
-        wait_until(lambda: wal.exists() and wal.stat().st_size > 30_000)
-        workers = children(driver.pid)
-        assert driver.poll() is None, "the refresh ended before it could be killed: make the grid larger"
-        driver.send_signal(signal.SIGKILL)
-    wait_until(lambda: not any(alive(worker) for worker in workers))
-    assert not store_at.exists()
-    assert refresh.refresh(store_at, small_grid(depths=(1, 2, 3), seeds=range(20)), workers=2) == 0
-    planned = len(small_grid(depths=(1, 2, 3), seeds=range(20)))
-    cut_off, second = log_of(store_at)
-    assert cut_off["measured"] == 0
-    assert second["reused"] > 0
-    assert second["measured"] + second["reused"] == planned
-    assert len(Store(store_at).query("SELECT 1 FROM by_cell")) == planned
-
-
-def test_a_killed_worker_ends_the_refresh_with_a_sentence_and_its_cells_are_kept(store_at):
-    environment = os.environ | {"LNMEASURE_STORE": str(store_at)}
-    command = [sys.executable, "-m", "tests.run_small", "20"]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as driver:
-        wal = store_at.with_name(f"{store_at.name}.building.wal")
-        wait_until(lambda: wal.exists() and wal.stat().st_size > 30_000)
-        os.kill(children(driver.pid)[-1], signal.SIGKILL)
-        said = driver.communicate(timeout=120)[1]
-    assert driver.returncode == refresh.SOME_FAILED
-    assert "A worker process was killed" in said
-    assert "Traceback" not in said
-    building = Building(store_at)
-    assert len(building.measured_keys()) > 0
-    building.close()
-
-
-def wait_until(holds, seconds: float = 120) -> None:
-    """Poll until something holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
-
-
-def children(pid: int) -> list[int]:
-    """Child processes that are spawned workers."""
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
-        return [int(child) for child in file.read().split()]
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--grid", "nonsense"], ["'nonsense'", "page"]),
-        (["--workers", "0"], ["'0'", "at least 1"]),
-        (["--workers", "many"], ["'many'", "at least 1"]),
+        (["--workers", "0"], ["'0'", "from 1 to"]),
+        (["--workers", "many"], ["'many'", "from 1 to"]),
+        (["--workers", "100000"], ["'100000'", "from 1 to"]),
+        (["--budget", "soon"], ["'soon'", "30m"]),
+        (["--every", "0h"], ["'0h'", "30m"]),
     ],
 )
 def test_bad_arguments_end_with_2_and_name_value_and_rule(arguments, words, tmp_path):
@@ -146,7 +89,7 @@ def test_bad_arguments_end_with_2_and_name_value_and_rule(arguments, words, tmp_
 def test_an_unregistered_name_is_refused_before_anything_is_measured(store_at):
     setting = Setting(setup=SETUP, placement="sideways", init="gpt2", depth=1, seed=0)
     with pytest.raises(ValueError, match=r"'sideways'.*post, pre"):
-        refresh.refresh(store_at, [setting], workers=1)
+        refresh.refresh(store_at, plan([setting]), refresh.Options())
     assert not store_at.exists()
 
 
@@ -193,7 +136,7 @@ def test_a_place_that_cannot_be_written_to_ends_with_a_sentence(tmp_path):
 def test_the_shipped_store_is_complete_at_this_measurement_version(monkeypatch, capsys):
     monkeypatch.delenv("LNMEASURE_STORE", raising=False)
     assert status.main(["--check"]) == status.COMPLETE, capsys.readouterr().out
-    assert refresh.missing_from(SHIPPED, grids.settings_of([])) == []
+    assert refresh.to_measure(grids.plan_of([]), refresh.look(SHIPPED), retry_failed=False) == []
     versions = Store(SHIPPED).query("SELECT DISTINCT measurement_version AS version FROM by_cell")
     assert versions.version.tolist() == [MEASUREMENT_VERSION]
 

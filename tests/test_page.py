@@ -147,8 +147,9 @@ def test_a_store_that_cannot_be_shown_is_one_sentence_with_the_way_out(make, sto
 
 
 def test_a_store_without_the_pages_setup_says_how_to_measure_it(store_at):
+    from tests.cells import invented
     from tests.small import small_grid
-    from tests.test_store import invented, publish
+    from tests.test_store import publish
 
     publish(store_at, [invented(small_grid()[0], 1.0)])
     app = page()

@@ -1,38 +1,28 @@
 """What goes into the store comes out of it, once, with the intervals the spec of a mean asks for."""
 
 import math
-from datetime import datetime
 from statistics import fmean, stdev
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student_t
 
 from jobs.worker import measure_cell
-from lnmeasure.records import QUANTITIES, Reading, Setting
-from lnmeasure.store.building import Building, Measured, Provenance, locked
+from lnmeasure.records import Reading, Setting
+from lnmeasure.store.building import Building, Measured, Provenance
 from lnmeasure.store.comments import VIEWS
 from lnmeasure.store.errors import StoreBusy, StoreError, StoreMissing
+from lnmeasure.store.lock import locked
 from lnmeasure.store.reader import SHIPPED, Store, sql
+from tests.cells import invented
 from tests.small import SETUP, small_grid
 
 WHO = Provenance(package="0", commit="abc", torch="0", python="3", processor="p", threads=1)
 QUESTIONS = sorted(path.stem for path in SHIPPED.parents[1].glob("lnmeasure/store/queries/*.sql"))
-
-
-def invented(setting: Setting, value: float) -> Measured:
-    """A cell whose readings are all the same number."""
-    whole = [Reading(quantity=name, value=value) for name, known in QUANTITIES.items() if not known.per_block]
-    blocks = [
-        Reading(quantity=name, value=value * block, block=block)
-        for block in range(1, setting.depth + 1)
-        for name, known in QUANTITIES.items()
-        if known.per_block
-    ]
-    return Measured(setting=setting, readings=whole + blocks, measured_at=datetime(2026, 1, 1), wall_s=0.5)
 
 
 def publish(path, cells) -> int:
@@ -157,14 +147,15 @@ def test_every_shipped_query_is_one_select_that_says_what_a_row_is_and_answers(q
     assert len(duckdb.extract_statements(text)) == 1
     assert duckdb.extract_statements(text)[0].type == duckdb.StatementType.SELECT
     values = {"setup": "page", "init": "xavier_uniform", "depth": 24}
-    assert len(shipped.ask(question, **{name: value for name, value in values.items() if f"${name}" in text})) > 0
+    answer = shipped.ask(question, **{name: value for name, value in values.items() if f"${name}" in text})
+    assert len(answer) > 0 or question == "failures"
 
 
 def test_the_published_file_is_read_only_without_leftovers_and_opens_in_older_storage(store_at):
     generation = publish(store_at, [invented(small_grid()[0], 1.0)])
     assert generation == 1
     assert publish(store_at, [invented(small_grid()[1], 1.0)]) == 2
-    assert sorted(path.name for path in store_at.parent.iterdir()) == [store_at.name]
+    assert sorted(path.name for path in store_at.parent.iterdir()) == [store_at.name, f"{store_at.name}.record"]
     assert store_at.stat().st_mode & 0o777 == 0o444
     connection = duckdb.connect(store_at, read_only=True)
     (tags,) = connection.execute("SELECT tags FROM duckdb_databases() WHERE database_name = 'lnmeasure'").fetchone()
@@ -196,8 +187,8 @@ def test_a_building_file_of_another_generation_never_undoes_what_was_published_s
     publish(store_at, [invented(third, 3.0)])
     left.rename(building.path)
     again = Building(store_at)
-    assert again.set_aside is not None
-    assert again.set_aside.exists()
+    assert "another publication" in " ".join(again.notes)
+    assert again.path.with_name(f"{again.path.name}.aside_1").exists()
     assert again.measured_keys() == {first.key, third.key}
     again.discard()
 
@@ -218,11 +209,47 @@ def test_readers_keep_their_snapshot_and_a_new_reader_sees_the_new_file(store_at
 
 @pytest.mark.parametrize(
     "statement",
-    ["COPY meta TO '/tmp/leak.csv'", "SELECT * FROM read_csv('/etc/passwd')", "SET threads = 1", "ATTACH '/tmp/a.db'"],
+    [
+        "COPY meta TO '/tmp/leak.csv'",
+        "COPY (SELECT 1) TO '/tmp/leak.parquet' (FORMAT parquet)",
+        "EXPORT DATABASE '/tmp/leak'",
+        "IMPORT DATABASE '/tmp/leak'",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd.csv'",
+        "SELECT * FROM glob('/etc/*')",
+        "ATTACH '/tmp/a.db'",
+        "ATTACH ':memory:' AS m; CREATE TABLE m.t AS SELECT * FROM read_blob('/etc/passwd')",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET threads = 1",
+        "SET enable_external_access = true",
+        "RESET lock_configuration",
+        "SELECT * FROM frame",
+        "CREATE SECRET s (TYPE s3)",
+        "CREATE TABLE t AS SELECT 1",
+        "DELETE FROM cell",
+    ],
 )
 def test_a_reader_can_neither_write_nor_look_around(statement, shipped):
+    frame = pd.DataFrame({"x": [1]})
     with pytest.raises(duckdb.Error):
         shipped.query(statement)
+    assert len(frame) == 1
+
+
+def test_a_reader_spills_nothing_and_gives_up_in_the_end(shipped):
+    wanted = ("temp_directory", "max_execution_time", "memory_limit", "threads", "lock_configuration")
+    rows = shipped.query(f"SELECT name, value FROM duckdb_settings() WHERE name IN {wanted}")
+    assert dict(rows.itertuples(index=False, name=None)) == {
+        "temp_directory": "",
+        "max_execution_time": "60000",
+        "memory_limit": "953.6 MiB",
+        "threads": "2",
+        "lock_configuration": "true",
+    }
+    with pytest.raises(duckdb.Error, match="memory"):
+        shipped.query("SELECT count(DISTINCT hash(a.range, b.range)) FROM range(100000) a, range(10000) b")
 
 
 def test_a_missing_store_says_where_and_what_to_do(store_at):

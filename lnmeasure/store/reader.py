@@ -30,8 +30,8 @@ _HARDENED = {
     "temp_directory": "",
     "memory_limit": "1GB",
     "threads": 2,
+    "max_execution_time": 60_000,
 }
-_LOCKED = ("SET max_execution_time = 60000", "SET lock_configuration = true")
 
 
 def store_path() -> Path:
@@ -60,8 +60,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
         self._connection, self.content, self.older = _open_copy(self.path)
-        for setting in _LOCKED:
-            self._connection.execute(setting)
+        self._connection.execute("SET lock_configuration = true")
         self.meta = self._one_row("SELECT * FROM meta")
 
     @property
