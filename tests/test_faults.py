@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,27 @@ def test_a_disk_full_while_publishing_ends_with_74_keeps_every_cell_and_a_rerun_
         assert len(Store(path).query("SELECT 1 FROM by_cell")) == 203
 
 
+@pytest.mark.soak
+def test_whatever_room_a_disk_leaves_a_refresh_ends_with_0_or_74_and_loses_nothing(tmp_path):
+    """From no room at all to enough, in 40 steps: full while starting, committing, copying, checking, recording."""
+    ends = []
+    for room in range(0, 6_000_000, 150_000):
+        with small_disk(tmp_path / f"disk_{room}", "24m") as disk:
+            path = disk / "lnmeasure.duckdb"
+            assert refresh.refresh(path, plan(grid(3)), INSTANT) == 0
+            before = path.read_bytes()
+            (disk / "ballast").write_bytes(bytes(shutil.disk_usage(disk).free - room))
+            ends.append(exits.ends(lambda: refresh.refresh(path, plan(grid(100, depths=(8,))), INSTANT)))  # noqa: B023
+            assert ends[-1] in (0, exits.DISK_FULL)
+            assert ends[-1] == 0 or path.read_bytes() == before
+            resize(disk, "200m")
+            assert refresh.refresh(path, plan(grid(100, depths=(8,))), INSTANT) == 0
+            assert len(Store(path).query("SELECT 1 FROM by_cell")) == 103
+            assert verify.verify(path, sample=0) == 0
+    print(f"\n{len(ends)} disks: {ends.count(exits.DISK_FULL)} full, {ends.count(0)} with room enough")
+    assert {0, exits.DISK_FULL} == set(ends)
+
+
 @pytest.fixture
 def published(store_at):
     """A published store with a few cells."""
@@ -123,6 +145,17 @@ def test_verify_finds_a_store_that_somebody_wrote_in(published):
     beside(published, "record").unlink()
     with pytest.raises(StoreError, match="no record"):
         verify.verify(published, sample=0)
+
+
+def test_verify_holds_rows_and_hashes_of_every_table_against_the_record(published):
+    good = beside(published, "record").read_text()
+    for wrong in (good.replace('"cell": [30, ', '"cell": [31, '), re.sub(r'("meta": \[1, )\d+', r"\g<1>5", good)):
+        assert wrong != good
+        beside(published, "record").write_text(wrong)
+        with pytest.raises(StoreError, match="not what was published"):
+            verify.verify(published, sample=0)
+    beside(published, "record").write_text(good.replace(f'"{duckdb.__version__}"', '"0.0"'))
+    assert verify.verify(published, sample=0) == 0, "rows as another DuckDB hashes them cannot be compared"
 
 
 def test_verify_finds_a_cell_whose_key_is_not_its_settings(store_at):
