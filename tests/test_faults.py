@@ -7,14 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import duckdb
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from jobs import exits, refresh, verify
+from jobs.grids import Plan
 from lnmeasure.store import clock
 from lnmeasure.store.building import Building
 from lnmeasure.store.errors import StoreError
@@ -265,17 +268,18 @@ def as_nobody(code: str, path) -> subprocess.CompletedProcess:
 
 
 def test_a_store_that_may_not_be_read_and_a_folder_that_may_not_be_written_are_said(published):
-    for folder in published.parents:  # pytest keeps its folders to itself
-        if folder != folder.parent and folder.stat().st_uid == os.getuid() and "pytest" in str(folder):
-            folder.chmod(0o755)
-    ended = as_nobody("sys.exit(jobs.refresh.main(['--grid', 'page']))", published)
-    assert ended.returncode == exits.DAMAGED, ended.stderr
-    assert "cannot write beside" in ended.stderr
-    published.chmod(0o000)
-    ended = as_nobody("sys.exit(jobs.verify.main(['--sample', '0']))", published)
-    assert ended.returncode == exits.DAMAGED, ended.stderr
-    assert "Check its permissions" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    with tempfile.TemporaryDirectory() as name:  # pytest keeps its own folders to itself
+        folder = Path(name)
+        folder.chmod(0o755)
+        store = Path(shutil.copy(published, folder))
+        ended = as_nobody("sys.exit(jobs.refresh.main(['--grid', 'page']))", store)
+        assert ended.returncode == exits.DAMAGED, ended.stderr
+        assert "cannot write beside" in ended.stderr
+        store.chmod(0o000)
+        ended = as_nobody("sys.exit(jobs.verify.main(['--sample', '0']))", store)
+        assert ended.returncode == exits.DAMAGED, ended.stderr
+        assert "Check its permissions" in ended.stderr
+        assert "Traceback" not in ended.stderr
 
 
 HOLD = (
@@ -323,24 +327,40 @@ def test_a_clock_set_back_neither_stops_a_refresh_nor_turns_generations_back(sto
     assert second.query("SELECT min(wall_s) >= 0 AS ok FROM refresh_log").ok.all()
 
 
-@pytest.mark.parametrize("version", [1])
-def test_a_store_of_an_older_schema_is_read_and_a_refresh_brings_it_up_without_measuring(version, store_at, capsys):
-    old = subprocess.run(["git", "show", "f01d4c0:data/lnmeasure.duckdb"], cwd=ROOT, capture_output=True, check=False)
-    if old.returncode:
-        pytest.skip("the commit with the older store is not in this clone")
-    store_at.write_bytes(old.stdout)
+@pytest.fixture
+def of_schema_1(store_at):
+    """The shipped readings as schema 1 kept them: its own schema, as it was committed, and the columns it had."""
+    old = duckdb.connect(store_at)
+    old.execute(f"ATTACH '{SHIPPED}' AS shipped (READ_ONLY)")
+    old.execute((ROOT / "tests" / "schemas" / "0001.sql").read_text(encoding="utf-8"))
+    for (table,) in old.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'lnmeasure'").fetchall():
+        columns = ", ".join(name for name, *_ in old.execute(f"DESCRIBE {table}").fetchall())
+        old.execute(f"DELETE FROM {table}")
+        old.execute(f"INSERT INTO {table} SELECT {columns} FROM shipped.{table}")
+    old.execute("UPDATE meta SET schema_version = 1, generation = 7")
+    old.close()
+    return store_at
+
+
+def test_an_older_schema_alone_is_reason_enough_to_publish(of_schema_1):
+    assert refresh.refresh(of_schema_1, Plan(grids={}), INSTANT) == 0
+    assert (Store(of_schema_1).older, Store(of_schema_1).meta["generation"]) == (False, 8)
+
+
+def test_a_store_of_an_older_schema_is_read_and_a_refresh_brings_it_up_without_measuring(of_schema_1, capsys):
+    store_at, before = of_schema_1, of_schema_1.read_bytes()
     theirs = duckdb.connect(store_at, read_only=True)
     expected = theirs.execute("SELECT * FROM by_block ORDER BY ALL").fetchall()
     theirs.close()
     store = Store(store_at)
     assert store.older
-    assert store.meta["schema_version"] > version
+    assert store.meta["schema_version"] > 1
     assert len(store.ask("readouts", setup="page", init="gpt2", depth=8)) == 2
-    assert store_at.read_bytes() == old.stdout
+    assert store_at.read_bytes() == before
     assert refresh.main(["--grid", "page"]) == 0
     assert "older schema" in capsys.readouterr().out
     new = Store(store_at)
-    assert (new.older, new.meta["generation"]) == (False, 2)
+    assert (new.older, new.meta["generation"]) == (False, 8)
     assert new.query("SELECT sum(ok) AS n FROM coverage").n.tolist() == [660]
     fresh = duckdb.connect(store_at, read_only=True)
     assert fresh.execute("SELECT * FROM by_block ORDER BY ALL").fetchall() == expected

@@ -1,0 +1,192 @@
+-- Tables may change with the schema version; the views below them are the contract with analysts.
+
+CREATE TABLE meta (
+    schema_version INTEGER NOT NULL, generation INTEGER NOT NULL, published_at TIMESTAMP,
+    package_version VARCHAR, commit VARCHAR
+);
+CREATE TABLE setup (
+    name VARCHAR NOT NULL, width INTEGER, heads INTEGER, ffn_ratio INTEGER, activation VARCHAR, attention VARCHAR,
+    output_projection BOOLEAN, norm VARCHAR, eps DOUBLE, seq_len INTEGER, batch INTEGER, vocab INTEGER,
+    embedding_std DOUBLE, input VARCHAR, data VARCHAR, tied_head BOOLEAN, dtype VARCHAR
+);
+CREATE TABLE registered (
+    kind VARCHAR NOT NULL, name VARCHAR NOT NULL, equation VARCHAR NOT NULL, source VARCHAR NOT NULL,
+    unconfirmed VARCHAR
+);
+CREATE TABLE refresh (
+    refresh INTEGER NOT NULL, started TIMESTAMP NOT NULL, finished TIMESTAMP, planned INTEGER, measured INTEGER,
+    reused INTEGER, failed INTEGER, package VARCHAR, commit VARCHAR, torch VARCHAR, python VARCHAR,
+    processor VARCHAR, threads INTEGER, wall_s DOUBLE
+);
+CREATE TABLE cell (
+    key VARCHAR NOT NULL, setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL,
+    depth INTEGER NOT NULL, seed INTEGER NOT NULL, sigma FLOAT, sigma_dual FLOAT, top_grad_w2 FLOAT, loss FLOAT,
+    embedding_rms FLOAT, status VARCHAR NOT NULL, measured_at TIMESTAMP NOT NULL,
+    measurement_version INTEGER NOT NULL, wall_s FLOAT NOT NULL, refresh INTEGER NOT NULL
+);
+CREATE TABLE block_reading (
+    setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL,
+    seed INTEGER NOT NULL, stack VARCHAR NOT NULL, block INTEGER NOT NULL, stream_rms FLOAT,
+    branch_rms_attention FLOAT, branch_rms_ffn FLOAT, grad_w1 FLOAT, grad_w2 FLOAT, grad_wq FLOAT, grad_wk FLOAT,
+    grad_wv FLOAT, grad_wo FLOAT, grad_stream FLOAT, grad_presum FLOAT, token_cosine FLOAT,
+    cross_sequence_cosine FLOAT, attention_logit_std FLOAT, attention_participation FLOAT
+);
+-- Student's t at 0.975 with n - 1 degrees of freedom, by number of seeds n (null for n = 1); filled when created.
+CREATE TABLE t_quantile (n INTEGER NOT NULL, t DOUBLE);
+-- The depths a fitted slope uses, by the range it is named after. The first range is the default.
+CREATE TABLE slope_depth (depth_min INTEGER NOT NULL, depth_max INTEGER NOT NULL, depth INTEGER NOT NULL);
+INSERT INTO slope_depth SELECT 8, 64, unnest([8, 12, 16, 24, 32, 48, 64]);
+INSERT INTO slope_depth SELECT 1, 64, unnest([1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
+
+-- Mean over seeds and its standard error; both null where a seed's reading is null, so that every mean has n_seeds.
+CREATE MACRO mean_of(x) AS CASE WHEN count(x) = count(*) THEN avg(x) END;
+CREATE MACRO sem_of(x) AS CASE WHEN count(x) = count(*) THEN stddev_samp(x) / sqrt(count(*)) END;
+
+CREATE VIEW by_cell AS
+SELECT setup, placement, init, depth, seed, sigma, sigma_dual, top_grad_w2, loss, embedding_rms, status, measured_at,
+    measurement_version, wall_s, refresh
+FROM cell;
+
+CREATE VIEW by_block AS
+SELECT setup, placement, init, depth, seed, stack, block, stream_rms, branch_rms_attention, branch_rms_ffn, grad_w1,
+    grad_w2, grad_wq, grad_wk, grad_wv, grad_wo, grad_stream, grad_presum, token_cosine, cross_sequence_cosine,
+    attention_logit_std, attention_participation
+FROM block_reading;
+
+CREATE VIEW by_depth AS
+WITH bottom AS (
+    SELECT setup, placement, init, depth, seed, grad_w2 AS bottom_grad_w2
+    FROM block_reading WHERE block = 1 AND stack = 'decoder'
+), moments AS (
+    SELECT setup, placement, init, depth, count(*)::INTEGER AS n_seeds,
+        mean_of(sigma) AS sigma_mean, sem_of(sigma) AS sigma_sem,
+        mean_of(top_grad_w2) AS top_grad_w2_mean, sem_of(top_grad_w2) AS top_grad_w2_sem,
+        mean_of(bottom_grad_w2) AS bottom_grad_w2_mean, sem_of(bottom_grad_w2) AS bottom_grad_w2_sem,
+        mean_of(loss) AS loss_mean, sem_of(loss) AS loss_sem,
+        exp(mean_of(CASE WHEN top_grad_w2 > 0 THEN ln(top_grad_w2) END)) AS top_grad_w2_geomean
+    FROM cell LEFT JOIN bottom USING (setup, placement, init, depth, seed)
+    GROUP BY setup, placement, init, depth
+)
+SELECT setup, placement, init, depth, n_seeds,
+    sigma_mean, sigma_mean - t * sigma_sem AS sigma_low, sigma_mean + t * sigma_sem AS sigma_high,
+    top_grad_w2_mean, top_grad_w2_mean - t * top_grad_w2_sem AS top_grad_w2_low,
+    top_grad_w2_mean + t * top_grad_w2_sem AS top_grad_w2_high,
+    bottom_grad_w2_mean, bottom_grad_w2_mean - t * bottom_grad_w2_sem AS bottom_grad_w2_low,
+    bottom_grad_w2_mean + t * bottom_grad_w2_sem AS bottom_grad_w2_high,
+    loss_mean, loss_mean - t * loss_sem AS loss_low, loss_mean + t * loss_sem AS loss_high,
+    top_grad_w2_geomean
+FROM moments LEFT JOIN t_quantile ON n = n_seeds;
+
+CREATE VIEW profile AS
+WITH moments AS (
+    SELECT setup, placement, init, depth, stack, block, count(*)::INTEGER AS n_seeds,
+        mean_of(stream_rms) AS stream_rms_mean, sem_of(stream_rms) AS stream_rms_sem,
+        mean_of(branch_rms_attention) AS branch_rms_attention_mean,
+        sem_of(branch_rms_attention) AS branch_rms_attention_sem,
+        mean_of(branch_rms_ffn) AS branch_rms_ffn_mean, sem_of(branch_rms_ffn) AS branch_rms_ffn_sem,
+        mean_of(grad_w1) AS grad_w1_mean, sem_of(grad_w1) AS grad_w1_sem,
+        mean_of(grad_w2) AS grad_w2_mean, sem_of(grad_w2) AS grad_w2_sem,
+        mean_of(grad_wq) AS grad_wq_mean, sem_of(grad_wq) AS grad_wq_sem,
+        mean_of(grad_wk) AS grad_wk_mean, sem_of(grad_wk) AS grad_wk_sem,
+        mean_of(grad_wv) AS grad_wv_mean, sem_of(grad_wv) AS grad_wv_sem,
+        mean_of(grad_wo) AS grad_wo_mean, sem_of(grad_wo) AS grad_wo_sem,
+        mean_of(grad_stream) AS grad_stream_mean, sem_of(grad_stream) AS grad_stream_sem,
+        mean_of(grad_presum) AS grad_presum_mean, sem_of(grad_presum) AS grad_presum_sem,
+        mean_of(token_cosine) AS token_cosine_mean, sem_of(token_cosine) AS token_cosine_sem,
+        mean_of(cross_sequence_cosine) AS cross_sequence_cosine_mean,
+        sem_of(cross_sequence_cosine) AS cross_sequence_cosine_sem,
+        mean_of(attention_logit_std) AS attention_logit_std_mean,
+        sem_of(attention_logit_std) AS attention_logit_std_sem,
+        mean_of(attention_participation) AS attention_participation_mean,
+        sem_of(attention_participation) AS attention_participation_sem
+    FROM block_reading
+    GROUP BY setup, placement, init, depth, stack, block
+)
+SELECT setup, placement, init, depth, stack, block, n_seeds,
+    stream_rms_mean, stream_rms_mean - t * stream_rms_sem AS stream_rms_low,
+    stream_rms_mean + t * stream_rms_sem AS stream_rms_high,
+    branch_rms_attention_mean, branch_rms_attention_mean - t * branch_rms_attention_sem AS branch_rms_attention_low,
+    branch_rms_attention_mean + t * branch_rms_attention_sem AS branch_rms_attention_high,
+    branch_rms_ffn_mean, branch_rms_ffn_mean - t * branch_rms_ffn_sem AS branch_rms_ffn_low,
+    branch_rms_ffn_mean + t * branch_rms_ffn_sem AS branch_rms_ffn_high,
+    grad_w1_mean, grad_w1_mean - t * grad_w1_sem AS grad_w1_low, grad_w1_mean + t * grad_w1_sem AS grad_w1_high,
+    grad_w2_mean, grad_w2_mean - t * grad_w2_sem AS grad_w2_low, grad_w2_mean + t * grad_w2_sem AS grad_w2_high,
+    grad_wq_mean, grad_wq_mean - t * grad_wq_sem AS grad_wq_low, grad_wq_mean + t * grad_wq_sem AS grad_wq_high,
+    grad_wk_mean, grad_wk_mean - t * grad_wk_sem AS grad_wk_low, grad_wk_mean + t * grad_wk_sem AS grad_wk_high,
+    grad_wv_mean, grad_wv_mean - t * grad_wv_sem AS grad_wv_low, grad_wv_mean + t * grad_wv_sem AS grad_wv_high,
+    grad_wo_mean, grad_wo_mean - t * grad_wo_sem AS grad_wo_low, grad_wo_mean + t * grad_wo_sem AS grad_wo_high,
+    grad_stream_mean, grad_stream_mean - t * grad_stream_sem AS grad_stream_low,
+    grad_stream_mean + t * grad_stream_sem AS grad_stream_high,
+    grad_presum_mean, grad_presum_mean - t * grad_presum_sem AS grad_presum_low,
+    grad_presum_mean + t * grad_presum_sem AS grad_presum_high,
+    token_cosine_mean, token_cosine_mean - t * token_cosine_sem AS token_cosine_low,
+    token_cosine_mean + t * token_cosine_sem AS token_cosine_high,
+    cross_sequence_cosine_mean,
+    cross_sequence_cosine_mean - t * cross_sequence_cosine_sem AS cross_sequence_cosine_low,
+    cross_sequence_cosine_mean + t * cross_sequence_cosine_sem AS cross_sequence_cosine_high,
+    attention_logit_std_mean, attention_logit_std_mean - t * attention_logit_std_sem AS attention_logit_std_low,
+    attention_logit_std_mean + t * attention_logit_std_sem AS attention_logit_std_high,
+    attention_participation_mean,
+    attention_participation_mean - t * attention_participation_sem AS attention_participation_low,
+    attention_participation_mean + t * attention_participation_sem AS attention_participation_high
+FROM moments LEFT JOIN t_quantile ON n = n_seeds;
+
+-- Ratios on logs, paired by seed: a seed's draws are the same for every placement.
+CREATE VIEW comparison AS
+WITH pair AS (
+    SELECT setup, other.placement, init, depth, seed, ln(post.top_grad_w2 / other.top_grad_w2) AS log_ratio
+    FROM cell other JOIN cell post USING (setup, init, depth, seed)
+    WHERE post.placement = 'post' AND other.placement <> 'post' AND post.top_grad_w2 > 0 AND other.top_grad_w2 > 0
+), moments AS (
+    SELECT setup, placement, init, depth, count(*)::INTEGER AS n_seeds, mean_of(log_ratio) AS mean,
+        sem_of(log_ratio) AS sem
+    FROM pair
+    GROUP BY setup, placement, init, depth
+)
+SELECT setup, placement, init, depth, n_seeds, exp(mean) AS estimate, exp(mean - t * sem) AS low,
+    exp(mean + t * sem) AS high
+FROM moments LEFT JOIN t_quantile ON n = n_seeds;
+
+-- Fitted per seed over every depth of the range, then the interval over seeds: draws shared by all depths count once.
+CREATE VIEW slope AS
+WITH bottom AS (
+    SELECT setup, placement, init, depth, seed, grad_w2 AS value
+    FROM block_reading WHERE block = 1 AND stack = 'decoder'
+), reading AS (
+    SELECT setup, placement, init, depth, seed, 'sigma' AS quantity, sigma AS value FROM cell
+    UNION ALL SELECT setup, placement, init, depth, seed, 'top_grad_w2', top_grad_w2 FROM cell
+    UNION ALL SELECT setup, placement, init, depth, seed, 'bottom_grad_w2', value FROM bottom
+), wanted AS (
+    SELECT *, count(*) OVER (PARTITION BY depth_min, depth_max) AS n_depths FROM slope_depth
+), fitted AS (
+    SELECT setup, placement, init, quantity, depth_min, depth_max, seed, n_depths,
+        regr_slope(ln(value::DOUBLE), ln(depth::DOUBLE)) AS slope
+    FROM reading JOIN wanted USING (depth)
+    WHERE value > 0
+    GROUP BY setup, placement, init, quantity, depth_min, depth_max, seed, n_depths
+    HAVING count(*) = n_depths
+), moments AS (
+    SELECT setup, placement, init, quantity, depth_min, depth_max, n_depths::INTEGER AS n_depths,
+        count(*)::INTEGER AS n_seeds, mean_of(slope) AS estimate, sem_of(slope) AS sem
+    FROM fitted
+    GROUP BY setup, placement, init, quantity, depth_min, depth_max, n_depths
+)
+SELECT setup, placement, init, quantity, depth_min, depth_max, n_depths, n_seeds, estimate, estimate - t * sem AS low,
+    estimate + t * sem AS high
+FROM moments LEFT JOIN t_quantile ON n = n_seeds;
+
+CREATE VIEW setup_info AS
+SELECT name, width, heads, ffn_ratio, activation, attention, output_projection, norm, eps, seq_len, batch, vocab,
+    embedding_std, input, data, tied_head, dtype, ffn_ratio * width * width AS numel_w1,
+    width * ffn_ratio * width AS numel_w2,
+    width * width AS numel_attention
+FROM setup;
+
+CREATE VIEW placement_info AS SELECT name, equation, source, unconfirmed FROM registered WHERE kind = 'placement';
+
+CREATE VIEW init_info AS SELECT name, equation, source, unconfirmed FROM registered WHERE kind = 'init';
+
+CREATE VIEW refresh_log AS
+SELECT refresh, started, finished, planned, measured, reused, failed, package, commit, torch, python, processor,
+    threads, wall_s
+FROM refresh;
