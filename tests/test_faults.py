@@ -380,6 +380,13 @@ def test_a_building_file_that_cannot_be_read_is_set_aside_with_its_log_and_its_c
     assert len(Store(published).query("SELECT 1 FROM by_cell")) == 40
 
 
+def test_a_log_left_of_a_building_file_that_was_removed_halfway_harms_nobody(published):
+    beside(published, "building.wal").write_bytes(b"what a crash left")
+    assert refresh.refresh(published, plan(grid(40)), INSTANT) == 0
+    assert len(Store(published).query("SELECT 1 FROM by_cell")) == 40
+    assert not list(published.parent.glob("*building*"))
+
+
 def test_the_shipped_store_is_as_published():
     assert verify.verify(SHIPPED, sample=0) == 0
 

@@ -205,6 +205,7 @@ def test_a_grid_gives_each_setting_once_and_keeps_reasons(monkeypatch):
     monkeypatch.setitem(grids.GRIDS, "odd", lambda: [first, first, Skipped(setting=second, reason="why not")])
     asked = plan_of(["odd"])
     assert asked.settings() == [first]
+    assert len(asked.grids["odd"]) == 2
     assert asked.rows() == {("odd", first.key, None), ("odd", second.key, "why not")}
 
 

@@ -1,28 +1,21 @@
 """The writer: a building file beside the published store, cells committed as they come, then published."""
 
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 
 import duckdb
 
-from lnmeasure.records import MEASUREMENT_VERSION, QUANTITIES, Reading, Setting, Setup
+from lnmeasure.records import MEASUREMENT_VERSION, Reading, Setting, Setup
 from lnmeasure.store.clock import now
-from lnmeasure.store.errors import StoreError, full_disk_is_said, no_space
+from lnmeasure.store.errors import full_disk_is_said
 from lnmeasure.store.files import beside, remove_database
 from lnmeasure.store.publication import publish, require_no_log
-from lnmeasure.store.reader import Store, attempts, measured_keys
-from lnmeasure.store.shape import SCHEMA_VERSION, create, migrate
-
-MOST_SEEDS = 1000
-FLOAT_MAX = 3.4028234663852886e38
-_FLOAT_HALF_OF_LEAST = 2.0**-150
-_WHOLE = [name for name, quantity in QUANTITIES.items() if not quantity.per_block]
-_PER_BLOCK = [name for name, quantity in QUANTITIES.items() if quantity.per_block]
+from lnmeasure.store.reader import attempts, measured_keys
+from lnmeasure.store.rows import by_block, insert, place, whole_stack
+from lnmeasure.store.start import take_up_or_start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +59,9 @@ class Building:
     def __init__(self, path: Path) -> None:
         self.published = Path(path)
         self.path = beside(self.published, "building")
-        self.notes: list[str] = []
         require_no_log(self.published)
         with full_disk_is_said(self.published):
-            if self.path.exists() and not self._can_go_on():
-                self._set_aside()
-            if not self.path.exists():
-                _start(self.published, self.path)
+            self.notes = take_up_or_start(self.published, self.path)
             self._connection = duckdb.connect(self.path)
         self._refresh = 0
 
@@ -101,41 +90,41 @@ class Building:
         """Keep name, equation, source and unconfirmed of every placement or init (kind), replacing what was there."""
         with self._transaction():
             self._connection.execute("DELETE FROM registered WHERE kind = ?", [kind])
-            _insert(self._connection, "registered", [[kind, *entry] for entry in entries])
+            insert(self._connection, "registered", [[kind, *entry] for entry in entries])
 
     def plan(self, grid: str, cells: Iterable[tuple[Setting, str | None]]) -> None:
         """Keep what a grid asks for: its settings, each with the reason for which it is skipped, or None."""
         with self._transaction():
             self._connection.execute("DELETE FROM planned WHERE grid = ?", [grid])
-            _insert(self._connection, "planned", [[grid, s.key, *_place(s), skipped] for s, skipped in cells])
+            insert(self._connection, "planned", [[grid, s.key, *place(s), skipped] for s, skipped in cells])
 
     def add(self, cell: Measured) -> None:
         """Commit one finished cell, in the place of any earlier measurement of the same setting.
 
         Where a full measurement of this version is there, one of whole-stack quantities only changes nothing.
         """
-        setting, blocks = cell.setting, list(_by_block(cell.readings))
+        setting, blocks = cell.setting, list(by_block(cell.readings))
         if not blocks and setting.key in self.measured_keys():
             return
         with self._transaction():
             for table in ("cell", "block_reading"):
                 self._connection.execute(
                     f"DELETE FROM {table} WHERE (setup, placement, init, depth, seed) = (?, ?, ?, ?, ?)",
-                    _place(setting),
+                    place(setting),
                 )
             self._connection.execute("DELETE FROM failure WHERE key = ?", [setting.key])
             self._keep_setup(setting.setup)
             made = [cell.measured_at, MEASUREMENT_VERSION, cell.wall_s, self._refresh, bool(blocks), cell.peak_mb]
-            _insert(self._connection, "cell", [[setting.key, *_place(setting), *_whole_stack(cell.readings), *made]])
-            _insert(self._connection, "block_reading", [[*_place(setting), *row] for row in blocks])
+            insert(self._connection, "cell", [[setting.key, *place(setting), *whole_stack(cell.readings), *made]])
+            insert(self._connection, "block_reading", [[*place(setting), *row] for row in blocks])
 
     def fail(self, cell: Failed) -> None:
         """Commit that a cell failed, adding to its earlier attempts."""
         tried = self.attempts().get(cell.setting.key, 0) + cell.attempts
         with self._transaction():
             self._connection.execute("DELETE FROM failure WHERE key = ?", [cell.setting.key])
-            row = [cell.setting.key, *_place(cell.setting), tried, cell.reason, now(), self._refresh]
-            _insert(self._connection, "failure", [row])
+            row = [cell.setting.key, *place(cell.setting), tried, cell.reason, now(), self._refresh]
+            insert(self._connection, "failure", [row])
 
     def finish(self, measured: int, failed: int, wall_s: float) -> None:
         """Log how the refresh ended."""
@@ -160,49 +149,9 @@ class Building:
         self.close()
         remove_database(self.path)
 
-    def _can_go_on(self) -> bool:
-        """Whether the building file found can be read and was begun from the store as it is published now."""
-        try:
-            if migrate(self.path):
-                self.notes.append(f"{self.path.name}: brought to schema version {SCHEMA_VERSION}.")
-            theirs, cells = _identity_and_cells(self.path)
-        except (duckdb.Error, StoreError) as error:
-            if no_space(error):
-                raise
-            self._require_ours(error)
-            self.notes.append(f"{self.path.name}, left by an earlier refresh, cannot be read.")
-            return False
-        if not self.published.exists():
-            return True
-        store = Store(self.published)
-        if theirs == _identity(store.meta):
-            return True
-        if cells <= set(store.query(_CELLS).itertuples(index=False, name=None)):
-            remove_database(self.path)  # killed between the replace and this
-            return True
-        self.notes.append(f"{self.path.name} was begun from another publication of the store.")
-        return False
-
-    def _require_ours(self, error: Exception) -> None:
-        """StoreError where the building file is only out of reach, not damaged."""
-        if isinstance(error, duckdb.IOException) and ("lock" in str(error) or "Permission denied" in str(error)):
-            raise StoreError(
-                f"{self.path} cannot be opened: some other program holds it, or its permissions forbid it. Close that "
-                "program or mend the permissions, and run the same command again."
-            ) from error
-
-    def _set_aside(self) -> None:
-        """Move a building file away that cannot be used. Nothing is lost by it but time."""
-        number = next(n for n in range(1, 10**6) if not beside(self.path, f"aside_{n}").exists())
-        kept = beside(self.path, f"aside_{number}")
-        self.path.replace(kept)
-        if beside(self.path, "wal").exists():
-            beside(self.path, "wal").replace(beside(kept, "wal"))
-        self.notes.append(f"It is kept as {kept.name}, and its cells are measured again from the published store.")
-
     def _keep_setup(self, setup: Setup) -> None:
         self._connection.execute("DELETE FROM setup WHERE name = ?", [setup.name])
-        _insert(self._connection, "setup", [astuple(setup)])
+        insert(self._connection, "setup", [astuple(setup)])
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -214,79 +163,3 @@ class Building:
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
-
-
-def _start(published: Path, path: Path) -> None:
-    """Make the building file from the published store, or empty where there is none. Complete or not at all."""
-    draft = beside(path, "draft")
-    remove_database(draft)
-    if published.exists():
-        Store(published)
-        shutil.copyfile(published, draft)
-        migrate(draft)
-    else:
-        connection = duckdb.connect(draft)
-        create(connection)
-        connection.execute("INSERT INTO meta VALUES (?, 0, NULL, NULL, NULL)", [SCHEMA_VERSION])
-        _insert(connection, "t_quantile", _t_quantiles())
-        connection.close()
-    draft.replace(path)
-
-
-_CELLS = "SELECT key, measured_at::VARCHAR FROM cell"
-
-
-def _identity_and_cells(path: Path) -> tuple[tuple[object, ...], set[tuple[str, str]]]:
-    connection = duckdb.connect(path)
-    try:
-        meta = connection.execute("SELECT generation, published_at, commit FROM meta").fetchone()
-        return meta, set(connection.execute(_CELLS).fetchall())
-    finally:
-        connection.close()
-
-
-def _identity(meta: dict[str, object]) -> tuple[object, ...]:
-    return meta["generation"], meta["published_at"], meta["commit"]
-
-
-def _t_quantiles() -> list[list[object]]:
-    """Student's t at 0.975 for 1 to MOST_SEEDS seeds. Imports scipy here: only a new store needs it."""
-    from scipy.stats import t as student_t
-
-    return [[n, float(student_t.ppf(0.975, n - 1)) if n > 1 else None] for n in range(1, MOST_SEEDS + 1)]
-
-
-def _place(setting: Setting) -> list[object]:
-    return [setting.setup.name, setting.placement, setting.init, setting.depth, setting.seed]
-
-
-def _whole_stack(readings: list[Reading]) -> list[object]:
-    stored = {reading.quantity: _stored(reading)[0] for reading in readings if reading.block is None}
-    lost = sorted({_stored(reading)[1] for reading in readings} - {"ok", "absent"})
-    return [stored[name] for name in _WHOLE] + [", ".join(lost) or "ok"]
-
-
-def _by_block(readings: list[Reading]) -> Iterator[list[object]]:
-    rows: dict[tuple[str, int], dict[str, float | None]] = {}
-    for reading in readings:
-        if reading.block is not None:
-            rows.setdefault((reading.stack, reading.block), {})[reading.quantity] = _stored(reading)[0]
-    for (stack, block), values in rows.items():
-        yield [stack, block, *(values[name] for name in _PER_BLOCK)]
-
-
-def _stored(reading: Reading) -> tuple[float | None, str]:
-    """A reading's value and status as a FLOAT can hold them: one beyond its range is null, and says so."""
-    if reading.value and abs(reading.value) > FLOAT_MAX:
-        return None, "overflow"
-    if reading.value and abs(reading.value) <= _FLOAT_HALF_OF_LEAST:
-        return None, "underflow"
-    return reading.value, reading.status
-
-
-def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[Sequence[object]]) -> None:
-    """Many rows an INSERT: a statement a row costs a millisecond each."""
-    for chunk in (rows[start : start + 500] for start in range(0, len(rows), 500)):
-        row = f"({', '.join('?' * len(chunk[0]))})"
-        values = list(chain.from_iterable(chunk))
-        connection.execute(f"INSERT INTO {table} VALUES {', '.join([row] * len(chunk))}", values)
