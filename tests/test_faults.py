@@ -381,9 +381,17 @@ def test_a_building_file_that_cannot_be_read_is_set_aside_with_its_log_and_its_c
 
 
 def test_a_log_left_of_a_building_file_that_was_removed_halfway_harms_nobody(published):
-    beside(published, "building.wal").write_bytes(b"what a crash left")
+    code = (
+        "import os; from pathlib import Path; from lnmeasure.store.building import Building; from tests.cells import *; "
+        f"b = Building(Path({str(published)!r})); b.add(instant(grid(31)[30])); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    beside(published, "building").unlink()
+    left = beside(published, "building.wal").read_bytes()
     assert refresh.refresh(published, plan(grid(40)), INSTANT) == 0
-    assert len(Store(published).query("SELECT 1 FROM by_cell")) == 40
+    beside(published, "building.wal").write_bytes(left)
+    assert refresh.refresh(published, plan(grid(50)), INSTANT) == 0
+    assert len(Store(published).query("SELECT 1 FROM by_cell")) == 50
     assert not list(published.parent.glob("*building*"))
 
 
