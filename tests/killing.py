@@ -21,6 +21,8 @@ from tests.journal import length, noted
 from tests.nursery import Nursery, wait_until
 
 ORPHANS_S = 5
+MOMENTS = ("any", "any", "measuring", "measuring", "publishing", "replacing")
+"""What a kill waits for, before some jitter; the last two take longest to come."""
 Process = tuple[int, int]
 """pid and start time, which no later process shares."""
 _KEYS = "SELECT key FROM cell"
@@ -92,7 +94,7 @@ class Campaign:
 
         One worker a run: a second kill could hit the same cell, which is then given up. That has a test of its own.
         """
-        self.draft_before = self._draft()
+        self.draft_before = self._facts("publishing")
         driver = self.nursery.start(self.victim.driver, self.store, self.journal, self.size)
         worker_kills = 0
         while True:
@@ -113,12 +115,13 @@ class Campaign:
 
     def _moment(self) -> int | None:
         """Let the run go on to a random moment. Its exit code where it ends before that."""
-        kind = self.random.choice(list(self.victim.jitter_s))
-        before = length(self.journal) + self.random.randrange(1, 120)
+        kind = self.random.choice(MOMENTS)
+        before, recorded = length(self.journal) + self.random.randrange(1, 120), self._facts("record")
         reached = {
             "any": lambda: True,
             "measuring": lambda: length(self.journal) >= before,
             "publishing": self._publishing,
+            "replacing": lambda: self._facts("record") != recorded,
         }[kind]
         ended: list[int] = []
 
@@ -136,9 +139,9 @@ class Campaign:
         begun, ended = noted(self.journal, self.read)
         self.read = length(self.journal)
         generation, published = look(self.store)
-        built = keys_in(beside(self.store, "building"))
+        built_on, built = read_copy(beside(self.store, "building"))
         if driver_killed:
-            where = self._where(set(begun), ended, published | built, replaced=generation > self.generation)
+            where = self._where(set(begun), ended, published | built, replaced=built_on not in (None, generation))
             self.figures[f"of the driver {where}"] += 1
         self._check_cells(begun, published | built, self.victim.workers + 1, worker_kills)
         assert generation >= self.generation, f"generation {generation} after generation {self.generation}"
@@ -156,8 +159,10 @@ class Campaign:
 
     def _where(self, begun: set[str], ended: set[str], there: set[str], replaced: bool) -> str:
         """What the driver was doing when it was killed, as its files tell."""
-        if self._publishing() or (replaced and beside(self.store, "building").exists()):
-            return "publishing"
+        if replaced:
+            return "publishing, after the replace"
+        if self._publishing():
+            return "publishing, before the replace"
         if ended - there:
             return "committing"
         if begun - there:
@@ -166,11 +171,12 @@ class Campaign:
 
     def _publishing(self) -> bool:
         """Whether there is a draft of a publication that was not there before the run."""
-        return self._draft() not in (None, self.draft_before)
+        return self._facts("publishing") not in (None, self.draft_before)
 
-    def _draft(self) -> tuple[int, ...] | None:
+    def _facts(self, ending: str) -> tuple[int, ...] | None:
+        """What changes when another file takes a file's place."""
         try:
-            facts = beside(self.store, "publishing").stat()
+            facts = beside(self.store, ending).stat()
         except FileNotFoundError:
             return None
         return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
@@ -196,19 +202,20 @@ def _look(store: Path, _facts: tuple[int, ...]) -> tuple[int, set[str]]:
     return int(opened.meta["generation"]), set(keys)
 
 
-def keys_in(file: Path) -> set[str]:
-    """Keys of the cells in a copy of a file and its log, as they lie there with nobody at work on them."""
+def read_copy(file: Path) -> tuple[int | None, set[str]]:
+    """Generation and keys in a copy of a file and its log, as they lie there with nobody at work; None without one."""
     if not file.exists():
-        return set()
+        return None, set()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "copy")
         for ending in ("", ".wal"):
             if file.with_name(file.name + ending).exists():
                 shutil.copyfile(file.with_name(file.name + ending), copy.with_name(copy.name + ending))
         with duckdb.connect(copy) as connection:
+            (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
             keys = [key for (key,) in connection.execute(_KEYS).fetchall()]
     assert len(keys) == len(set(keys)), f"{file.name} holds a cell twice"
-    return set(keys)
+    return generation, set(keys)
 
 
 def descendants(pid: int) -> set[Process]:

@@ -12,6 +12,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from jobs.worker import tie_to
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -25,7 +27,7 @@ class Nursery:
         self.log = log
         self._connection, theirs = Pipe()
         with log.open("w", encoding="utf-8") as said, theirs:
-            command = [sys.executable, "-m", "tests.nursery", str(theirs.fileno())]
+            command = [sys.executable, "-m", "tests.nursery", str(theirs.fileno()), str(os.getpid())]
             pipes = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": said, "pass_fds": [theirs.fileno()]}
             self._process = subprocess.Popen(command, cwd=ROOT, **pipes)
 
@@ -51,7 +53,7 @@ class Nursery:
         return self.log.read_text(encoding="utf-8")[-4000:]
 
     def close(self) -> None:
-        """End it. A process it has begun is left alone."""
+        """End it. What it has begun ends with it."""
         self._connection.close()
         self._process.wait(60)
 
@@ -70,8 +72,9 @@ def _fork_what_is_asked(connection: Connection) -> None:
             function, arguments = connection.recv()
         except EOFError:
             return
-        pid = os.fork()
+        nursery, pid = os.getpid(), os.fork()
         if pid == 0:
+            tie_to(nursery, None)
             connection.close()
             sys.exit(function(*arguments))
         connection.send(pid)
@@ -79,4 +82,5 @@ def _fork_what_is_asked(connection: Connection) -> None:
 
 
 if __name__ == "__main__":
+    tie_to(int(sys.argv[2]), None)
     _fork_what_is_asked(Connection(int(sys.argv[1])))

@@ -30,7 +30,7 @@ WRITER = Victim(
     grid=grid,
     growth=PORTION,
     workers=0,
-    jitter_s={"any": 0.4, "measuring": 0.02, "publishing": 0.1},
+    jitter_s={"any": 0.4, "measuring": 0.02, "publishing": 0.3, "replacing": 0.03},
 )
 POOL = Victim(
     driver=refresh_invented,
@@ -38,7 +38,7 @@ POOL = Victim(
     grid=grid,
     growth=9,
     workers=WORKERS,
-    jitter_s={"any": 1.0, "measuring": 0.1, "publishing": 0.2},
+    jitter_s={"any": 1.0, "measuring": 0.1, "publishing": 0.3, "replacing": 0.03},
 )
 REAL = replace(POOL, driver=refresh_small, last=refresh_small, grid=measured_grid, growth=1)
 PROVENANCE = ["measured_at", "wall_s", "refresh", "peak_mb"]
@@ -72,7 +72,7 @@ def kill_and_compare(victim: Victim, times: int, nursery: Nursery, folder: Path)
     folder.mkdir(exist_ok=True)
     campaign = Campaign(victim=victim, nursery=nursery, folder=folder, random=Random(f"{folder.name} {times}"))
     campaign.kill(times)
-    assert campaign.figures["of the driver publishing"], f"no kill hit a publication: {campaign.figures}"
+    assert any("publishing" in what for what in campaign.figures), f"no kill hit a publication: {campaign.figures}"
     killed, undisturbed = Store(campaign.finish()), Store(campaign.undisturbed())
     for view in ("by_cell", "by_block"):
         pd.testing.assert_frame_equal(readings(killed, view), readings(undisturbed, view), check_exact=True)
