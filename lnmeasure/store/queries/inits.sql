@@ -1,6 +1,6 @@
 -- one row per init measured for post and pre in the setup
 SELECT init, equation, source
-FROM by_depth JOIN init_info ON init_info.name = init
+FROM by_cell JOIN init_info ON init_info.name = init
 WHERE setup = $setup AND placement IN ('post', 'pre')
 GROUP BY init, equation, source
 HAVING count(DISTINCT placement) = 2
