@@ -67,14 +67,14 @@ def benchmark(rows: int, folder: Path | None) -> int:
     """Fill, publish and ask a store in a temporary folder, and print what it took. The exit code."""
     with tempfile.TemporaryDirectory(prefix="lnmeasure-benchmark-", dir=folder) as place:
         path = Path(place) / "lnmeasure.duckdb"
-        print(f"filled in {seconds(fill, path, rows):.1f} s")
+        print(f"filled in {timed(fill, path, rows):.1f} s")
         print(f"published in {publication(path):.1f} s, {path.stat().st_size / 1e6:.1f} MB")
         return _ask_everything(path)
 
 
 def publication(path: Path) -> float:
     """Seconds it takes to publish what the building file of the store at path holds."""
-    return seconds(Building(path).publish, "invented", None)
+    return timed(Building(path).publish, "invented", None)
 
 
 def _ask_everything(path: Path) -> int:
@@ -114,11 +114,11 @@ def _slower(store: Store, kind: str, name: str, statement: str, limit_ms: int | 
     for setup in SETUPS:
         named = {key: value for key, value in ({"setup": setup} | ONE).items() if f"${key}" in statement}
         rows = max(rows, len(store.query(statement, named)))
-        slower = max(slower, median(seconds(store.query, statement, named) for _ in range(REPETITIONS)))
+        slower = max(slower, median(timed(store.query, statement, named) for _ in range(REPETITIONS)))
     return Timing(kind=kind, name=name, median_ms=1000 * slower, limit_ms=limit_ms, rows=rows)
 
 
-def seconds(action, *arguments: object) -> float:  # noqa: ANN001
+def timed(action, *arguments: object) -> float:  # noqa: ANN001
     """How long a call takes."""
     begin = time.perf_counter()
     action(*arguments)

@@ -245,7 +245,8 @@ SELECT planned.grid, planned.setup, planned.placement, planned.init, planned.dep
         AS failed,
     count(*) FILTER (planned.skipped IS NULL AND NOT coalesce(cell."full", false) AND failure.key IS NULL)::INTEGER
         AS missing,
-    string_agg(DISTINCT coalesce(planned.skipped, failure.reason), '; ') AS reason
+    string_agg(DISTINCT coalesce(planned.skipped, failure.reason), '; ' ORDER BY coalesce(planned.skipped, failure.reason))
+        AS reason
 FROM planned LEFT JOIN cell USING (key, setup) LEFT JOIN failure USING (key, setup)
 GROUP BY planned.grid, planned.setup, planned.placement, planned.init, planned.depth;
 
