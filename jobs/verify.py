@@ -59,7 +59,7 @@ def require_recorded(store: Store) -> None:
     if entry != (store.content if same_reader else replace(entry, size=store.content.size, blake2b=store.digest)):
         raise StoreError(
             f"{store.path} is not what was published as generation {entry.generation}. Bring the shipped store back "
-            "with 'git checkout -- data', or move it and its .record away and run 'make refresh'."
+            "with 'git checkout HEAD data', or move it and its .record away and run 'make refresh'."
         )
     if advice := stray_log(store.path):
         raise StoreError(advice)

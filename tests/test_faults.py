@@ -382,7 +382,8 @@ def test_a_building_file_that_cannot_be_read_is_set_aside_with_its_log_and_its_c
 
 def test_a_log_left_of_a_building_file_that_was_removed_halfway_harms_nobody(published):
     code = (
-        "import os; from pathlib import Path; from lnmeasure.store.building import Building; from tests.cells import *; "
+        "import os; from pathlib import Path; from lnmeasure.store.building import Building; "
+        "from tests.cells import grid, instant; "
         f"b = Building(Path({str(published)!r})); b.add(instant(grid(31)[30])); os._exit(0)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

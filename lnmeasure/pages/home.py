@@ -10,8 +10,7 @@ from lnmeasure.pages.address import choose_depth, choose_init, remember
 from lnmeasure.pages.source import ask, current_store, say_freshness
 
 SETUP = "page"
-LARGE = 8
-"""From how many blocks on the paper's 'when l is large' is looked at."""
+LARGE = 8  # blocks: from there on the paper's 'when l is large' is looked at
 TITLE = "How big is the gradient? It depends on what the last LayerNorm divides by."
 
 store = current_store()
@@ -152,7 +151,7 @@ def page() -> None:
     if not inits:
         st.error(
             f"The store {store.path.name} has no readings of setup '{SETUP}' for post-LN and pre-LN. Measure them with "
-            "'make refresh', or bring the shipped store back with 'git checkout data/lnmeasure.duckdb'."
+            "'make refresh', or bring the shipped store back with 'git checkout HEAD data'."
         )
         return
     lead = st.container()

@@ -14,7 +14,7 @@ from lnmeasure.store.files import beside, remove_database
 
 SCHEMA_VERSION = 2
 WAY_OUT = (
-    "Point LNMEASURE_STORE at a store, bring the shipped one back with 'git checkout -- data', or move the file away "
+    "Point LNMEASURE_STORE at a store, bring the shipped one back with 'git checkout HEAD data', or move the file away "
     "and run 'make refresh' to measure a new one."
 )
 ORDER = {
