@@ -429,6 +429,7 @@ def test_the_page_warns_at_one_and_a_half_declared_intervals_and_alarms_at_three
         write_last_refresh(store_at, word)
         app.run()
         assert (len(app.warning), len(app.error)) == (warnings, errors), f"{hours} h after the last success"
+        assert f"last refreshed {then:%Y-%m-%d %H:%M} UTC" in app.caption[0].value
     write_last_refresh(store_at, LastRefresh(started=datetime(2020, 1, 1), finished=datetime(2020, 1, 1), exit_code=0))
     app.run()
     assert not app.warning

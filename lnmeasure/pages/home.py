@@ -24,12 +24,12 @@ def only_row(question: str, **parameters: object) -> prose.Row:
 
 def header() -> None:
     """Where the numbers come from, in one line."""
-    say_freshness(store)
+    refreshed = say_freshness(store)
     seeds = only_row("seeds", setup=SETUP)
     meta = store.meta
     st.caption(
         f"**lnmeasure** · generation {meta['generation']} · {meta['published_at']:%Y-%m-%d} UTC · "
-        f"{seeds.n_seeds} seeds · measured by commit {seeds.commit or 'unknown'}"
+        f"{seeds.n_seeds} seeds · measured by commit {seeds.commit or 'unknown'}{refreshed}"
     )
 
 

@@ -35,15 +35,16 @@ def current_store() -> Store:
     return store
 
 
-def say_freshness(store: Store) -> None:
-    """A warning or an alarm where the schedule that refreshes the store has fallen behind; nothing where it has not."""
+def say_freshness(store: Store) -> str:
+    """Warns or alarms where the schedule of refreshes has fallen behind. The last success, for the header."""
     last = last_refresh(store.path)
     if last is None:
-        return
+        return ""
     state = level(last, now())
     if text := prose.freshness(state, last.last_success, last.every_s):
         show = st.error if state == "red" else st.warning
         show(text, icon=":material/schedule:")
+    return f" · last refreshed {last.last_success:%Y-%m-%d %H:%M} UTC" if last.last_success else ""
 
 
 def ask(store: Store, question: str, **parameters: object) -> pd.DataFrame:
