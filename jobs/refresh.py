@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -20,9 +21,11 @@ from lnmeasure.records import MEASUREMENT_VERSION, Setting
 from lnmeasure.store.building import Building, Measured
 from lnmeasure.store.clock import now
 from lnmeasure.store.errors import StoreBusy, StoreMissing
+from lnmeasure.store.files import beside
 from lnmeasure.store.freshness import LastRefresh, last_refresh, write_last_refresh
 from lnmeasure.store.lock import locked
 from lnmeasure.store.reader import MOST_ATTEMPTS, Store, store_path
+from lnmeasure.store.start import tidy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +126,7 @@ def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Count
     counts.reused = counts.planned - len(todo)
     _say_plan(path, plan, held, todo)
     if not todo and not held.older and _is_kept(plan, held):
+        _tidy(path)
         return DONE
     if todo:
         _require_measuring(todo)
@@ -134,6 +138,13 @@ def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Count
             return _measure_and_publish(building, plan, held.timings, options, stop, counts)
         finally:
             building.close()
+
+
+def _tidy(path: Path) -> None:
+    """Where nothing is to be done, leave no building file either that was published; another refresh's is left."""
+    if beside(path, "building").exists():
+        with suppress(StoreBusy), locked(path):
+            tidy(path)
 
 
 def _measure_and_publish(

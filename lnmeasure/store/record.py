@@ -37,9 +37,11 @@ def recorded(path: Path) -> dict[int, Publication]:
 
 
 def add_to_record(path: Path, publication: Publication) -> None:
-    """Record a publication of the store at path. The same generation's earlier entry is replaced."""
-    known = recorded(path) | {publication.generation: publication}
-    newest = sorted(known.values(), key=lambda entry: entry.generation, reverse=True)[:_KEPT]
+    """Record a publication of the store at path. Entries of its generation and later ones are another store's: it was
+    moved away, or an earlier one was brought back.
+    """
+    before = [entry for entry in recorded(path).values() if entry.generation < publication.generation]
+    newest = sorted([publication, *before], key=lambda entry: entry.generation, reverse=True)[:_KEPT]
     lines = ",\n".join(json.dumps(asdict(entry)) for entry in newest)
     replace_text(beside(path, "record"), f'{{"publications": [\n{lines}\n]}}\n')
 

@@ -103,25 +103,41 @@ def copy_sorted(connection: duckdb.DuckDBPyConnection, target: Path, stamp: Stam
 
 
 def migrate(path: Path) -> bool:
-    """Bring a file that nobody else holds to this schema version, by one replace. Whether it was older."""
+    """Bring a file that nobody else holds to this schema version, by one replace. Whether it was older.
+
+    The steps are taken in a copy: a kill half way leaves the file as it was, with every row of it.
+    """
     connection = duckdb.connect(path)
     try:
         version = version_of(connection, path)
-        if version == SCHEMA_VERSION:
-            return False
+        connection.execute("CHECKPOINT")  # so that the file is whole without its log
+    finally:
+        connection.close()
+    if version == SCHEMA_VERSION:
+        return False
+    copy, fresh = beside(path, "migrated_copy"), beside(path, "migrated")
+    remove_database(copy)
+    remove_database(fresh)
+    shutil.copyfile(path, copy)
+    _take_steps(copy, version, fresh)
+    remove_database(copy)
+    fresh.replace(path)
+    return True
+
+
+def _take_steps(path: Path, version: int, fresh: Path) -> None:
+    """Run the migrations above a version in a file, and write what they make of it into a fresh one."""
+    connection = duckdb.connect(path)
+    try:
         for step in range(version + 1, SCHEMA_VERSION + 1):
             connection.execute("BEGIN")
             script = files("lnmeasure.store").joinpath("migrations", f"{step:04}.sql")
             connection.execute(script.read_text(encoding="utf-8"))
             connection.execute("UPDATE meta SET schema_version = ?", [step])
             connection.execute("COMMIT")
-        fresh = beside(path, "migrated")
-        remove_database(fresh)
         copy_sorted(connection, fresh)
     finally:
         connection.close()
-    shutil.move(fresh, path)
-    return True
 
 
 def _tables(connection: duckdb.DuckDBPyConnection, database: str) -> list[str]:

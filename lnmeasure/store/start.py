@@ -27,8 +27,17 @@ def take_up_or_start(published: Path, building: Path) -> list[str]:
     return notes
 
 
+def tidy(published: Path) -> None:
+    """Remove the building file of a refresh that was killed right after it published. Hold the lock."""
+    if beside(published, "building").exists():
+        _can_go_on(published, beside(published, "building"), notes=[])
+
+
 def _can_go_on(published: Path, building: Path, notes: list[str]) -> bool:
-    """Whether the building file found can be read and was begun from the store as it is published now."""
+    """Whether the building file found can be read and was begun from the store as it is published now.
+
+    One whose cells are all published is removed.
+    """
     try:
         if migrate(building):
             notes.append(f"{building.name}: brought to schema version {SCHEMA_VERSION}.")
@@ -45,7 +54,7 @@ def _can_go_on(published: Path, building: Path, notes: list[str]) -> bool:
     if theirs == tuple(store.meta[name] for name in _IDENTITY):
         return True
     if cells <= set(store.query(_CELLS).itertuples(index=False, name=None)):
-        remove_database(building)  # it was killed between the replace and this
+        remove_database(building)
         return True
     notes.append(f"{building.name} was begun from another publication of the store.")
     return False
