@@ -21,6 +21,7 @@ from lnmeasure.store.reader import MOST_ATTEMPTS, SHIPPED, Store
 from tests import cells
 from tests.cells import WORK, grid
 from tests.conftest import ROOT
+from tests.nursery import wait_until
 from tests.small import plan
 
 
@@ -39,19 +40,11 @@ def rows(path, what: str = "SELECT 1 FROM by_cell") -> list[dict]:
     return Store(path).query(what).to_dict("records")
 
 
-def wait_until(holds, seconds: float = 60) -> None:
-    """Poll until something holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_publishes_what_is_finished_within_10_s_and_leaves_no_process(asked, store_at):
     command = [sys.executable, "-m", "tests.run_invented", "200", "0.2"]
     with subprocess.Popen(command, cwd=ROOT, stdout=-1, stderr=-1, text=True, start_new_session=True) as driver:
-        wait_until(lambda: len(list(store_at.parent.glob("worker_*"))) >= 8)
+        wait_until(lambda: len(list(store_at.parent.glob("worker_*"))) >= 8, "cells were begun")
         driver.send_signal(asked)
         began = time.monotonic()
         _, said = driver.communicate(timeout=60)
@@ -84,7 +77,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_whole_group_and_still_publishes_withou
         command, cwd=ROOT, stdin=terminal, stdout=terminal, stderr=terminal, preexec_fn=control_terminal
     )
     os.close(terminal)
-    wait_until(lambda: len(list(store_at.parent.glob("worker_*"))) >= 8)
+    wait_until(lambda: len(list(store_at.parent.glob("worker_*"))) >= 8, "cells were begun")
     os.write(master, b"\x03")
     said = b""
     try:
