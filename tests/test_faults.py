@@ -22,7 +22,7 @@ from lnmeasure.store import clock
 from lnmeasure.store.building import Building
 from lnmeasure.store.errors import StoreError
 from lnmeasure.store.files import beside
-from lnmeasure.store.reader import SHIPPED, Store
+from lnmeasure.store.reader import SHIPPED, Store, store_path
 from tests.cells import WORK, grid, instant
 from tests.conftest import ROOT
 from tests.crashing import to_schema_1
@@ -389,6 +389,18 @@ def test_a_log_left_of_a_building_file_that_was_removed_halfway_harms_nobody(pub
     assert refresh.refresh(published, plan(grid(50)), INSTANT) == 0
     assert len(Store(published).query("SELECT 1 FROM by_cell")) == 50
     assert not list(published.parent.glob("*building*"))
+
+
+def test_a_store_named_by_a_link_or_from_home_is_replaced_where_it_lies(published, monkeypatch):
+    link = published.with_name("link to the store")
+    link.symlink_to(published)
+    monkeypatch.setenv("LNMEASURE_STORE", str(link))
+    assert refresh.refresh(store_path(), plan(grid(40)), INSTANT) == 0
+    assert link.is_symlink()
+    assert len(Store(published).query("SELECT 1 FROM by_cell")) == 40
+    monkeypatch.setenv("HOME", str(published.parent))
+    monkeypatch.setenv("LNMEASURE_STORE", f"~/{published.name}")
+    assert store_path() == published
 
 
 def test_the_shipped_store_is_as_published():

@@ -35,8 +35,8 @@ _HARDENED = {
 
 
 def store_path() -> Path:
-    """$LNMEASURE_STORE, or data/lnmeasure.duckdb of the checkout."""
-    return Path(os.environ.get("LNMEASURE_STORE") or SHIPPED).expanduser()
+    """$LNMEASURE_STORE, or data/lnmeasure.duckdb of the checkout. A link is followed: its target is what is replaced."""
+    return Path(os.environ.get("LNMEASURE_STORE") or SHIPPED).expanduser().resolve()
 
 
 def sql(question: str) -> str:
