@@ -56,7 +56,7 @@ class Timing:
 def main(arguments: list[str] | None = None) -> int:
     """Run the job. Exit codes: 0 every limit is kept, 1 one is missed, 2 bad arguments, 74 disk full."""
     parser = argparse.ArgumentParser(prog="python -m jobs.benchmark", description=__doc__)
-    rows = partial(whole_number, "rows")
+    rows = partial(whole_number, "rows", 1, 10**9)
     parser.add_argument("--rows", type=rows, default=10_000_000, help="by_block rows, at least (10 million)")
     parser.add_argument("--folder", type=Path, help="where the temporary folder is made")
     options = parser.parse_args(arguments)

@@ -129,7 +129,8 @@ def gpt2_question(depth: int) -> None:
         f"rest stays as it is. What does that do to pre-LN's stream in a stack of {prose.blocks(depth)}?"
     )
     rows = ask(store, "residual_scaling", setup=SETUP, depth=depth)
-    if len(rows) < len(charts.INITS):
+    needed = ["first_stream", "last_stream", "pre_sigma", "ratio"]
+    if len(rows) < len(charts.INITS) or rows[needed].isna().any(axis=None):
         st.info("The store lacks readings of one of the three inits at this depth. `make refresh` measures them.")
         return
     answers = prose.STREAM_ANSWERS

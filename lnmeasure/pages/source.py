@@ -7,7 +7,7 @@ import streamlit as st
 
 from lnmeasure.dashboard import prose
 from lnmeasure.store.clock import now
-from lnmeasure.store.errors import StoreError
+from lnmeasure.store.errors import StoreError, StorePathError
 from lnmeasure.store.follow import Follower
 from lnmeasure.store.freshness import last_refresh, level
 from lnmeasure.store.reader import Store, sql, store_path, stray_log
@@ -18,9 +18,12 @@ def current_store() -> Store:
 
     Where there has been none that could be read, the page says why and the script stops.
     """
-    path = store_path()
     try:
+        path = store_path()
         store, trouble = _follower(str(path)).current()
+    except StorePathError as error:
+        st.error(str(error), icon=":material/error:")
+        st.stop()
     except StoreError as error:
         st.error(_for_visitors(error, path), icon=":material/error:")
         st.stop()

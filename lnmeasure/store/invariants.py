@@ -36,6 +36,13 @@ _INVARIANTS = {
     "WHERE planned <> ok + skipped + failed + missing",
     "readings of cells are not finite": _not_finite("cell", per_block=False),
     "readings of blocks are not finite": _not_finite("block_reading", per_block=True),
+    "cells belong to a setup that is not described": "SELECT count(*) FROM cell ANTI JOIN setup ON name = setup",
+    "blocks lie outside their stack": "SELECT count(*) FROM block_reading WHERE block NOT BETWEEN 1 AND depth OR stack "
+    "NOT IN ('decoder', 'encoder')",
+    "sizes are negative": "SELECT count(*) FROM cell WHERE least(sigma, top_grad_w2, loss, embedding_rms, wall_s) < 0",
+    "quantiles of Student's t are missing": "SELECT (count(*) <> 1000 OR count(t) <> 999)::INTEGER FROM t_quantile",
+    "depths of the default slope are missing": "SELECT (count(*) <> 7)::INTEGER FROM slope_depth "
+    "WHERE (depth_min, depth_max) = (8, 64)",
     "readings are null and their cell says ok": "SELECT count(*) FROM cell WHERE status = 'ok' AND "
     "(top_grad_w2 IS NULL OR loss IS NULL OR embedding_rms IS NULL)",  # sigma is absent where no last norm is
 }

@@ -54,7 +54,7 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
             f"{path} has schema version {', '.join(map(str, versions)) or 'unknown'}, and this lnmeasure reads "
             f"versions 1 to {SCHEMA_VERSION}. Install the lnmeasure that made it, or: {WAY_OUT}"
         )
-    if versions == [SCHEMA_VERSION] and (lacking := sorted(set(VIEWS) - there)):
+    if versions == [SCHEMA_VERSION] and (lacking := sorted({*VIEWS, *ORDER, "t_quantile", "slope_depth"} - there)):
         raise StoreError(f"{path} is not a complete lnmeasure store: it lacks {', '.join(lacking)}. {WAY_OUT}")
     return versions[0]
 
