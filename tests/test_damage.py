@@ -15,6 +15,7 @@ from lnmeasure.store.building import Building
 from lnmeasure.store.errors import StoreError
 from lnmeasure.store.files import beside
 from lnmeasure.store.reader import SHIPPED, Store
+from lnmeasure.store.record import Publication, add_to_record, publication_of
 from tests.cells import grid, instant
 from tests.conftest import ROOT
 from tests.crashing import to_schema_1
@@ -222,6 +223,29 @@ def test_what_breaks_a_rule_is_never_published(broken, words, published):
         building.publish("0", None)
     building.close()
     assert published.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("redefined", "name"),
+    [
+        ("CREATE OR REPLACE VIEW by_depth AS SELECT * REPLACE (1.0 AS sigma_mean) FROM ({by_depth})", "by_depth"),
+        ("CREATE OR REPLACE MACRO mean_of(x) AS max(x)", "mean_of"),
+    ],
+)
+def test_verify_finds_views_and_macros_that_are_not_the_schemas(redefined, name, published):
+    published.chmod(0o644)
+    with duckdb.connect(published) as theirs:
+        view = theirs.execute("SELECT sql FROM duckdb_views() WHERE view_name = 'by_depth'").fetchone()[0]
+        theirs.execute(redefined.format(by_depth=view.split(" AS ", 1)[1].rstrip(";")))
+    add_to_record(published, recorded_again(published))
+    assert exits.ends(lambda: verify.verify(published, sample=0)) == exits.DAMAGED
+    assert Store(published).broken_invariants() == [f"{name} is not what the schema says"]
+
+
+def recorded_again(path) -> Publication:
+    """What a record would say of a file, by somebody who wants it to pass."""
+    with duckdb.connect(path, read_only=True) as connection:
+        return publication_of(path, 1, connection)
 
 
 def test_verify_finds_an_older_file_put_in_the_stores_place(published):

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lnmeasure.store.errors import StoreError, StoreMissing, StorePathError, StoreShort, full_disk_is_said, runs_short
 from lnmeasure.store.files import beside
-from lnmeasure.store.invariants import broken_invariants
+from lnmeasure.store.invariants import broken_invariants, redefined
 from lnmeasure.store.record import Publication, publication_of, recorded
 from lnmeasure.store.shape import SCHEMA_VERSION, WAY_OUT, migrate, version_of
 
@@ -108,8 +108,11 @@ class Store:
         return set(self._connection.cursor().execute("SELECT grid, key, skipped FROM planned").fetchall())
 
     def broken_invariants(self) -> list[str]:
-        """In words, every rule that the rows of the store break."""
-        return broken_invariants(self._connection.cursor())
+        """In words, every rule the store breaks: about its rows, and about its views where our DuckDB wrote them."""
+        cursor = self._connection.cursor()
+        entry = recorded(self.path).get(self.meta["generation"])
+        ours = entry is not None and entry.duckdb == duckdb.__version__ and not self.older
+        return broken_invariants(cursor) + (redefined(cursor) if ours else [])
 
     def _one_row(self, statement: str) -> dict[str, object]:
         cursor = self._connection.cursor().execute(statement)
