@@ -1,5 +1,6 @@
 """python -m jobs.dictionary: the data dictionary, written from the comments the store carries."""
 
+import argparse
 import sys
 
 from jobs.exits import DONE, ends
@@ -36,7 +37,8 @@ def dictionary(store: Store) -> str:
 
 
 def main() -> int:
-    """Print the dictionary. Exit codes: 0, 76 store damaged."""
+    """Print the dictionary. Exit codes: 0, 2 bad arguments, 76 store damaged."""
+    argparse.ArgumentParser(prog="python -m jobs.dictionary", description=__doc__).parse_args()
     print(dictionary(Store(store_path())), end="")
     return DONE
 

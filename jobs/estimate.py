@@ -25,7 +25,7 @@ class Estimate:
 
     def words(self, workers: int) -> str:
         """The estimate as one line for people."""
-        basis = "from earlier timings" if self.told else "from arithmetic, nothing like it has been timed here yet"
+        basis = "time from earlier timings" if self.told else "by arithmetic: nothing like it has been timed here yet"
         return (
             f"about {duration(self.wall_s)} with {count(workers, 'worker')}, up to {self.peak_mb:.0f} MB each ({basis})"
         )

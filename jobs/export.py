@@ -20,10 +20,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Export. Exit codes: 0 done, 2 bad arguments, 74 disk full, 76 store damaged or missing."""
     parser = argparse.ArgumentParser(prog="python -m jobs.export", description=__doc__)
     parser.add_argument("folder", type=Path, help="where the files go; it is made if it is not there")
-    parser.add_argument("--view", nargs="+", default=list(VIEWS), choices=VIEWS, metavar="VIEW", help=", ".join(VIEWS))
-    parser.add_argument("--format", nargs="+", default=list(FORMATS), choices=FORMATS, help="default: both")
+    chosen = {"nargs": "+", "action": "extend"}
+    parser.add_argument("--view", **chosen, choices=VIEWS, metavar="VIEW", help=f"of {', '.join(VIEWS)}; default: all")
+    parser.add_argument("--format", **chosen, choices=FORMATS, help="default: both")
     options = parser.parse_args(arguments)
-    return ends(lambda: export(Store(store_path()), options.folder, options.view, options.format))
+    return ends(
+        lambda: export(Store(store_path()), options.folder, options.view or [*VIEWS], options.format or [*FORMATS])
+    )
 
 
 def export(store: Store, folder: Path, views: list[str], formats: list[str]) -> int:

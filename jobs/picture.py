@@ -13,7 +13,10 @@ SETUP, INIT, DEPTH = "page", "xavier_uniform", 64
 
 def caption(store: Store) -> list[str]:
     """What the picture shows and where it comes from, in two lines."""
-    pre = prose.by_name(store.ask("readouts", setup=SETUP, init=INIT, depth=DEPTH), "placement")["pre"]
+    readouts = prose.by_name(store.ask("readouts", setup=SETUP, init=INIT, depth=DEPTH), "placement")
+    if "pre" not in readouts:
+        raise ValueError(f"The store has no readings of setup {SETUP}, init {INIT}, depth {DEPTH}. Run 'make refresh'.")
+    pre = readouts["pre"]
     factor = prose.between(pre.ratio, pre.ratio_low, pre.ratio_high)
     return [
         f"At {DEPTH} blocks pre-LN's is smaller by a factor of {factor}. Dashed: 1/sqrt(L).",
@@ -32,7 +35,7 @@ def draw(store: Store, path: Path) -> None:
 
 def main() -> int:
     """Draw the file that the command line names. Exit codes: 0, 2 bad arguments, 76 store damaged."""
-    if len(sys.argv) != 2 or not sys.argv[1].endswith(".svg"):
+    if len(sys.argv) != 2 or Path(sys.argv[1]).suffix != ".svg":
         raise ValueError("usage: python -m jobs.picture FILE.svg")
     draw(Store(store_path()), Path(sys.argv[1]))
     return DONE

@@ -78,10 +78,10 @@ def _one_pool(
     waiting: deque[Setting], size: int, window: int, stop: Stop, may_start: Callable[[Setting], bool], work: Work
 ) -> Iterator[Measured | Failed | _Killed]:
     """What one pool makes of the waiting cells, until none is left, it breaks, or stop is asked."""
-    with _started(size, work) as pool:
+    with _started(size, work, stop) as pool:
         running: dict[Future, Setting] = {}
         broken = False
-        while not stop.asked():
+        while pool and not stop.asked():
             while waiting and len(running) < window and not broken:
                 setting = waiting.popleft()
                 if not may_start(setting):
@@ -111,32 +111,34 @@ def _outcome(future: Future, setting: Setting) -> Measured | Failed | _Killed:
 
 
 @contextmanager
-def _started(size: int, work: Work) -> Iterator[ProcessPoolExecutor]:
-    """A pool whose workers run. None of them is left when it is."""
-    pool = _start(size, work)
+def _started(size: int, work: Work, stop: Stop) -> Iterator[ProcessPoolExecutor | None]:
+    """A pool whose workers run, or None where stop is asked before they do. None of them is left when it is."""
+    pools: list[ProcessPoolExecutor] = []
     try:
-        yield pool
+        yield _start(size, work, stop, pools)
     finally:
         for child in active_children():
             child.kill()
-        pool.shutdown(wait=True, cancel_futures=True)
+        for pool in pools:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _start(size: int, work: Work) -> ProcessPoolExecutor:
+def _start(size: int, work: Work, stop: Stop, pools: list[ProcessPoolExecutor]) -> ProcessPoolExecutor | None:
+    """A pool that has answered. Every pool that was begun is added to pools, for the caller to end."""
     worker.prepare_environment()
     for _ in range(_STARTS):
-        pool = ProcessPoolExecutor(
-            size,
-            mp_context=get_context("spawn"),
-            initializer=work.prepare,
-            initargs=(os.getpid(), memory_of_each(size)),
-        )
+        arguments = (os.getpid(), memory_of_each(size))
+        pool = ProcessPoolExecutor(size, mp_context=get_context("spawn"), initializer=work.prepare, initargs=arguments)
+        pools.append(pool)
         try:
-            _submit(pool, os.getpid).result()
-        except BrokenExecutor:
-            pool.shutdown(wait=True, cancel_futures=True)
-        else:
-            return pool
+            answer = _submit(pool, os.getpid)
+            while not wait([answer], timeout=_POLL_S).done:
+                if stop.asked():
+                    return None
+            answer.result()
+        except (BrokenExecutor, BlockingIOError):  # the latter where the system grants no more processes
+            continue
+        return pool
     raise EngineLost(
         f"Worker processes cannot be started: {_STARTS} tries ended at once. What they said stands above. Committed "
         "cells are kept; the same command goes on from them."

@@ -51,5 +51,12 @@ def provenance(threads: int) -> Provenance:
 
 
 def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(_ROOT), *arguments]
+    command = [
+        "git",
+        "-c",
+        f"safe.directory={_ROOT}",
+        "-C",
+        str(_ROOT),
+        *arguments,
+    ]  # another user may own the checkout
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

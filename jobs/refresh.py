@@ -125,7 +125,8 @@ def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Count
     todo = to_measure(plan, held, options.retry_failed)
     counts.reused = counts.planned - len(todo)
     _say_plan(path, plan, held, todo)
-    if not todo and not held.older and _is_kept(plan, held):
+    is_news = held.older or not _is_kept(plan, held)
+    if not todo and not is_news:
         _tidy(path)
         return DONE
     if todo:
@@ -135,7 +136,7 @@ def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Count
         for note in building.notes:
             print(note)
         try:
-            return _measure_and_publish(building, plan, held.timings, options, stop, counts)
+            return _measure_and_publish(building, plan, held.timings, options, stop, counts, is_news)
         finally:
             building.close()
 
@@ -148,7 +149,7 @@ def _tidy(path: Path) -> None:
 
 
 def _measure_and_publish(
-    building: Building, plan: Plan, timings: Timings, options: Options, stop: Stop, counts: Counts
+    building: Building, plan: Plan, timings: Timings, options: Options, stop: Stop, counts: Counts, is_news: bool
 ) -> int:
     from jobs.provenance import commit, package_version, provenance
 
@@ -166,6 +167,10 @@ def _measure_and_publish(
         _register(building)
         _measure(building, todo, held, options, stop, counts)
     wall_s = time.monotonic() - began
+    fruitless = not (counts.measured or counts.failed or kept > 0)
+    if fruitless and (stop.asked() or not is_news or not building.published.exists()):
+        building.discard()
+        return _outcome(stop, counts, len(todo))
     building.finish(measured=counts.measured, failed=counts.failed, wall_s=wall_s)
     counts.generation = building.publish(package_version(), commit())
     print(f"Published generation {counts.generation}: {count(counts.measured, 'cell')} measured in {duration(wall_s)}.")
@@ -210,7 +215,10 @@ def _within(budget_s: float | None, timings: Timings) -> Callable[[Setting], boo
 
 
 def _leave_word(path: Path, started: datetime, code: int, counts: Counts, every_s: float | None) -> None:
+    if path.exists() and not path.is_file():
+        return
     before = last_refresh(path)
+    every_s = every_s or (before.every_s if before else None)  # a refresh by hand does not end the schedule
     word = LastRefresh(started=started, finished=now(), exit_code=code, every_s=every_s, **vars(counts))
     if code == DONE:
         word = replace(word, last_success=word.finished)
@@ -284,9 +292,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m jobs.refresh", description=__doc__)
     add = parser.add_argument
     grids = f"grids to bring up to date (default all): {', '.join(GRIDS)}"
-    add("--grid", nargs="+", default=[], metavar="NAME", help=grids)
+    add("--grid", nargs="+", action="extend", default=[], metavar="NAME", help=grids)
     add("--dry-run", action="store_true", help="say what would be measured and what it would take, and stop")
-    workers = partial(whole_number, "workers", most=64 * cores())
+    workers = partial(whole_number, "workers", 1, 64 * cores())
     add("--workers", type=workers, default=cores(), help=f"processes of one thread each (default {cores()}, the cores)")
     span = "such as 90s, 30m, 5h or 1d"
     add("--budget", type=seconds, metavar="TIME", help=f"start no cell that would end after this, {span}")

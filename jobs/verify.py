@@ -15,6 +15,7 @@ from jobs.refresh import describe
 from jobs.words import count, whole_number
 from lnmeasure.records import MEASUREMENT_VERSION, Reading, Setting, Setup
 from lnmeasure.store.errors import StoreError
+from lnmeasure.store.files import beside
 from lnmeasure.store.reader import Store, store_path, stray_log
 from lnmeasure.store.record import recorded
 
@@ -25,7 +26,7 @@ TOLERANCE = 1e-4
 def main(arguments: list[str] | None = None) -> int:
     """Verify. Exit codes: 0 all is well, 1 a cell measures otherwise, 2 bad arguments, 76 not what was published."""
     parser = argparse.ArgumentParser(prog="python -m jobs.verify", description=__doc__)
-    number = partial(whole_number, "sample", least=0)
+    number = partial(whole_number, "sample", 0, 10**6)
     parser.add_argument("--sample", type=number, default=5, help="cells to measure again, 0 for none (default 5)")
     parser.add_argument("--seed", type=int, default=None, help="of the sample, to draw the same one again")
     options = parser.parse_args(arguments)
@@ -43,23 +44,31 @@ def verify(path: Path, sample: int, seed: int | None = None) -> int:
         return say(f"{path.name} breaks its rules: {'; '.join(broken)}.", DAMAGED)
     cells = settings_of(store)
     require_keys(cells)
-    print(f"every rule holds, and {count(len(cells), 'key')} name what their cells are")
+    print(f"every rule holds, and {count(len(cells), 'key')} of this MEASUREMENT_VERSION name what their cells are")
     return measure_again(store, Random(seed).sample(list(cells.values()), min(sample, len(cells))))
 
 
 def require_recorded(store: Store) -> None:
     """StoreError unless the file is, byte for byte and row for row, what publication recorded."""
-    entry = recorded(store.path).get(store.meta["generation"])
+    known = recorded(store.path)
+    entry = known.get(store.meta["generation"])
     if entry is None:
         raise StoreError(
             f"There is no record of generation {store.meta['generation']} beside {store.path}, so nothing says whether "
-            f"its bytes are the published ones. Copy {store.path.name}.record with the store, or publish again."
+            f"its bytes are the published ones. Copy {store.path.name}.record with the store; the next publication "
+            "writes one."
         )
     same_reader = entry.duckdb == store.content.duckdb  # another DuckDB may hash the same rows otherwise
     if entry != (store.content if same_reader else replace(entry, size=store.content.size, blake2b=store.digest)):
         raise StoreError(
             f"{store.path} is not what was published as generation {entry.generation}. Bring the shipped store back "
-            "with 'git checkout -- data', or move it and its .record away and run 'make refresh'."
+            "with 'git checkout HEAD data', or move it and its .record away and run 'make refresh'."
+        )
+    was_cut_off = beside(store.path, "building").exists()  # after the record was written, before the replace
+    if max(known) > entry.generation and not was_cut_off:
+        raise StoreError(
+            f"{store.path} is generation {entry.generation}, and generation {max(known)} was published here: an older "
+            "file was put in its place. Bring the newer one back, or this one's own .record."
         )
     if advice := stray_log(store.path):
         raise StoreError(advice)
@@ -67,7 +76,10 @@ def require_recorded(store: Store) -> None:
 
 def settings_of(store: Store) -> dict[str, Setting]:
     """The setting of every cell of this MEASUREMENT_VERSION, by the key the store keeps for it."""
-    setups = {row["name"]: _setup(row) for row in store.query("SELECT * FROM setup").to_dict("records")}
+    try:
+        setups = {row["name"]: _setup(row) for row in store.query("SELECT * FROM setup").to_dict("records")}
+    except ValueError as error:
+        raise StoreError(f"{store.path} describes a setup that cannot be: {error}") from error
     rows = store.query(
         "SELECT key, setup, placement, init, depth, seed FROM cell WHERE measurement_version = $version",
         {"version": MEASUREMENT_VERSION},

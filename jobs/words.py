@@ -2,24 +2,28 @@
 
 import argparse
 
+from lnmeasure.store.freshness import LONGEST_S
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def whole_number(name: str, text: str, least: int = 1, most: int = 10**9) -> int:
+def whole_number(name: str, least: int, most: int, text: str) -> int:
     """An argument that counts something. ArgumentTypeError, naming value and rule, where it does not."""
-    if not (text.isascii() and text.isdecimal()) or not least <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"{name} is {text!r}: it must be a whole number from {least} to {most}")
+    if not (text.isascii() and text.isdecimal() and len(text) < 20) or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{name} is {text[:30]!r}: it must be a whole number from {least} to {most}")
     return int(text)
 
 
 def seconds(text: str) -> float:
     """An argument such as 90s, 30m, 5h or 1d, in seconds. ArgumentTypeError where it is none."""
     number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or not (number.isascii() and number.isdecimal()) or int(number) == 0:
+    if unit not in _UNITS or not (number.isascii() and number.isdecimal() and len(number) < 10) or int(number) == 0:
         raise argparse.ArgumentTypeError(
-            f"time is {text!r}: it must be a number and a unit, such as 90s, 30m, 5h or 1d"
+            f"time is {text[:30]!r}: it must be a number above 0 and a unit, such as 90s, 30m, 5h or 1d"
         )
-    return int(number) * _UNITS[unit]
+    if (length_s := int(number) * _UNITS[unit]) > LONGEST_S:
+        raise argparse.ArgumentTypeError(f"time is {text!r}: it must be at most ten years")
+    return length_s
 
 
 def count(number: int, thing: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from datetime import datetime
 
 from jobs.pool import Work
@@ -60,6 +61,12 @@ def takes_all_memory_at_seed_1(setting: Setting) -> Measured:
 def dies_on_start(driver: int, memory: int | None) -> None:
     """A worker that cannot get ready."""
     os._exit(3)
+
+
+def takes_a_minute_to_start(driver: int, memory: int | None) -> None:
+    """A worker that is slow to get ready."""
+    tie_to(driver, memory)
+    time.sleep(60)
 
 
 WORK = Work(cell=instant, prepare=tie_to)

@@ -42,3 +42,13 @@ def store_at(tmp_path, monkeypatch) -> Path:
     path = tmp_path / "lnmeasure.duckdb"
     monkeypatch.setenv("LNMEASURE_STORE", str(path))
     return path
+
+
+@pytest.fixture
+def published(store_at):
+    """A published store with a few cells."""
+    from tests.cells import grid, instant
+    from tests.test_store import publish
+
+    publish(store_at, [instant(setting) for setting in grid(30)])
+    return store_at

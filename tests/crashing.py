@@ -52,7 +52,7 @@ def leave_one_of_an_older_schema(path: Path) -> None:
     """An earlier lnmeasure was killed, with a third cell committed; its store and building file have schema 1."""
     _begun(path, [KEPT]).close()
     for file in (path, files.beside(path, "building")):
-        _to_schema_1(file)
+        to_schema_1(file)
     files.beside(path, "record").unlink()
 
 
@@ -141,7 +141,7 @@ def _folder(folder: Path) -> list[tuple]:
     return [(str(file), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_mode) for file, stat in facts]
 
 
-def _to_schema_1(file: Path) -> None:
+def to_schema_1(file: Path) -> None:
     """Put a file in its place that has the tables of schema 1 and the same rows."""
     old = file.with_name("old")
     with duckdb.connect(old) as connection:

@@ -179,3 +179,9 @@ def test_the_depth_stays_in_view_and_hides_what_scrolls_under_it(visit):
 def test_an_unknown_depth_in_the_address_is_said_in_one_sentence(visit):
     tab = visit("?depth=5")
     tab.get_by_text("depth=5 in the address was dropped").wait_for()
+
+
+def test_the_page_begins_with_where_its_numbers_come_from_and_says_nothing_by_accident(visit):
+    """Streamlit would show any bare text of a script, comments in quotes too."""
+    text = visit().locator("[data-testid=stMainBlockContainer]").inner_text().strip()
+    assert text.startswith("lnmeasure · generation"), text[:200]

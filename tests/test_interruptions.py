@@ -21,6 +21,7 @@ from lnmeasure.store.reader import MOST_ATTEMPTS, SHIPPED, Store
 from tests import cells
 from tests.cells import WORK, grid
 from tests.conftest import ROOT
+from tests.nursery import wait_until
 from tests.small import plan
 
 
@@ -39,19 +40,11 @@ def rows(path, what: str = "SELECT 1 FROM by_cell") -> list[dict]:
     return Store(path).query(what).to_dict("records")
 
 
-def wait_until(holds, seconds: float = 60) -> None:
-    """Poll until something holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_publishes_what_is_finished_within_10_s_and_leaves_no_process(asked, store_at):
     command = [sys.executable, "-m", "tests.run_invented", "200", "0.2"]
     with subprocess.Popen(command, cwd=ROOT, stdout=-1, stderr=-1, text=True, start_new_session=True) as driver:
-        wait_until(lambda: len(list(store_at.parent.glob("worker_*"))) >= 8)
+        wait_until(lambda: len(list(store_at.parent.glob("worker_*"))) >= 8, "cells were begun")
         driver.send_signal(asked)
         began = time.monotonic()
         _, said = driver.communicate(timeout=60)
@@ -84,7 +77,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_whole_group_and_still_publishes_withou
         command, cwd=ROOT, stdin=terminal, stdout=terminal, stderr=terminal, preexec_fn=control_terminal
     )
     os.close(terminal)
-    wait_until(lambda: len(list(store_at.parent.glob("worker_*"))) >= 8)
+    wait_until(lambda: len(list(store_at.parent.glob("worker_*"))) >= 8, "cells were begun")
     os.write(master, b"\x03")
     said = b""
     try:
@@ -278,3 +271,68 @@ def test_status_says_freshness_coverage_and_failures(store_at, capsys, monkeypat
         "failed: 1 x invented, pre, gpt2, depth 2: ArithmeticError: no luck with seed 1",
     ):
         assert words in said
+
+
+SLOW_START = (
+    "import sys; from jobs import refresh; from jobs.pool import Work; from jobs.stop import Stop; "
+    "from lnmeasure.store.reader import store_path; from tests import cells; from tests.small import plan; "
+    "work = Work(cell=cells.instant, prepare=cells.takes_a_minute_to_start); options = refresh.Options(work=work); "
+    "job = lambda: refresh.refresh(store_path(), plan(cells.grid(3)), options, Stop().install()); "
+    "sys.exit(refresh.ends(job))"
+)
+
+
+def test_a_signal_while_workers_start_ends_the_refresh_within_10_s(store_at):
+    with subprocess.Popen([sys.executable, "-c", SLOW_START], cwd=ROOT, stderr=-1, text=True) as driver:
+        wait_until(lambda: workers_of(driver.pid), "a worker starts")
+        driver.send_signal(signal.SIGTERM)
+        _, said = driver.communicate(timeout=10)
+    assert driver.returncode == exits.TERMINATED, said
+    assert "Traceback" not in said
+    assert not store_at.exists(), "nothing was measured, so nothing is published"
+
+
+def workers_of(driver: int) -> list[int]:
+    """Spawned workers below a process."""
+    from tests.killing import descendants, workers_among
+
+    return workers_among(descendants(driver))
+
+
+def test_a_second_signal_ends_at_once_without_a_traceback_and_keeps_what_is_committed(store_at):
+    command = [sys.executable, "-m", "tests.run_invented", "2000", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=-1, stderr=-1, text=True) as driver:
+        wait_until(lambda: len(list(store_at.parent.glob("worker_*"))) >= 20, "cells are committed")
+        for _ in range(2):
+            driver.send_signal(signal.SIGTERM)
+            time.sleep(0.01)
+        _, said = driver.communicate(timeout=10)
+    assert driver.returncode == exits.TERMINATED, said
+    assert "Traceback" not in said
+    assert refresh.refresh(store_at, plan(grid(30)), options()) == 0
+    assert len(rows(store_at)) >= 30
+
+
+def publish_plan_of_nine_with_four(path) -> None:
+    """A store that knows it lacks five cells."""
+    from lnmeasure.store.building import Building
+
+    building = Building(path)
+    building.plan("small", [(setting, None) for setting in grid(9)])
+    for setting in grid(9)[:4]:
+        building.add(cells.instant(setting))
+    building.publish("0", None)
+
+
+def test_a_budget_that_lets_nothing_start_publishes_nothing(store_at):
+    publish_plan_of_nine_with_four(store_at)
+    before = store_at.read_bytes()
+    assert refresh.refresh(store_at, plan(grid(9)), options(budget_s=1e-9)) == 0
+    assert store_at.read_bytes() == before
+    assert not list(store_at.parent.glob("*building*"))
+
+
+def test_a_refresh_by_hand_does_not_end_the_declared_schedule(store_at):
+    assert refresh.refresh(store_at, plan(grid(3)), options(every_s=3600.0)) == 0
+    assert refresh.refresh(store_at, plan(grid(3)), options()) == 0
+    assert last_refresh(store_at).every_s == 3600.0

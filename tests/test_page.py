@@ -157,6 +157,47 @@ def test_a_store_without_the_pages_setup_says_how_to_measure_it(store_at):
     assert "make refresh" in app.error[0].value
 
 
+def partial_store(path, depths: dict[str, int], change: str = "") -> None:
+    """A store of setup page with one init: each placement at one depth, changed by some SQL."""
+    from jobs.grids import PAGE
+    from lnmeasure.records import Setting
+    from lnmeasure.store.building import Building
+    from tests.cells import instant
+
+    building = Building(path)
+    building.register("placement", [(name, "x <- ...", "nobody", None) for name in depths])
+    building.register("init", [("xavier_uniform", "W ~ ...", "nobody", None)])
+    for placement, depth in depths.items():
+        building.add(instant(Setting(setup=PAGE, placement=placement, init="xavier_uniform", depth=depth, seed=0)))
+    if change:
+        building._connection.execute(change)
+    building.publish("0", None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "",
+        "UPDATE cell SET sigma = NULL, top_grad_w2 = NULL, status = 'overflow'",
+        "UPDATE block_reading SET grad_w2 = 0, stream_rms = 0",
+        "UPDATE block_reading SET grad_w2 = NULL, stream_rms = NULL",
+    ],
+)
+def test_readings_that_overflowed_or_vanished_leave_the_page_standing(change, store_at):
+    partial_store(store_at, {"post": 12, "pre": 12}, change)
+    app = page()
+    assert not app.exception
+    assert not app.error
+    assert len(app.get("vega_lite_chart")) == 3
+
+
+def test_placements_without_a_common_depth_are_said_to_lack_readings(store_at):
+    partial_store(store_at, {"post": 8, "pre": 12})
+    app = page()
+    assert not app.exception
+    assert "make refresh" in app.error[0].value
+
+
 def test_a_store_replaced_by_one_with_fewer_cells_is_shown_as_it_is(store_at):
     shutil.copyfile(SHIPPED, store_at)
     app = page(depth="48")

@@ -137,7 +137,7 @@ def _log(data: pd.DataFrame, columns: tuple[str, ...], title: str) -> alt.Y:
     """A log axis over the positive values of some columns: explicit domain, ticks at 1, 2, 3 and 5 of each decade."""
     values = data[list(columns)].to_numpy(dtype=float).ravel()
     values = values[values > 0]
-    low, high = values.min() / 1.15, values.max() * 1.15
+    low, high = (values.min() / 1.15, values.max() * 1.15) if len(values) else (0.1, 10.0)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [step * 10.0**decade for decade in decades for step in _STEPS]
     axis = alt.Axis(title=title, values=[tick for tick in ticks if low <= tick <= high], format="~g")

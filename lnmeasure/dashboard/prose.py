@@ -73,10 +73,9 @@ def freshness(state: str, success: datetime | None, every_s: float | None) -> st
         return "The last refresh lies in the future: the clock of this server or of the refreshing one is wrong."
     if state == "fresh":
         return None
-    interval = every_s / 3600
     since = f"the last success was on {success:%Y-%m-%d at %H:%M} UTC" if success else "none has succeeded yet"
     return (
-        f"The store is due to be refreshed every {number(interval)} h, and {since}. What you see is right, and may be "
+        f"The store is due to be refreshed every {every_s / 3600:g} h, and {since}. What you see is right, and may be "
         "older than planned: 'python -m jobs.status' says why."
     )
 

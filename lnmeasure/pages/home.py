@@ -10,8 +10,7 @@ from lnmeasure.pages.address import choose_depth, choose_init, remember
 from lnmeasure.pages.source import ask, current_store, say_freshness
 
 SETUP = "page"
-LARGE = 8
-"""From how many blocks on the paper's 'when l is large' is looked at."""
+LARGE = 8  # blocks: from there on the paper's 'when l is large' is looked at
 TITLE = "How big is the gradient? It depends on what the last LayerNorm divides by."
 
 store = current_store()
@@ -25,12 +24,12 @@ def only_row(question: str, **parameters: object) -> prose.Row:
 
 def header() -> None:
     """Where the numbers come from, in one line."""
-    say_freshness(store)
+    refreshed = say_freshness(store)
     seeds = only_row("seeds", setup=SETUP)
     meta = store.meta
     st.caption(
         f"**lnmeasure** · generation {meta['generation']} · {meta['published_at']:%Y-%m-%d} UTC · "
-        f"{seeds.n_seeds} seeds · measured by commit {seeds.commit or 'unknown'}"
+        f"{seeds.n_seeds} seeds · measured by commit {seeds.commit or 'unknown'}{refreshed}"
     )
 
 
@@ -130,7 +129,8 @@ def gpt2_question(depth: int) -> None:
         f"rest stays as it is. What does that do to pre-LN's stream in a stack of {prose.blocks(depth)}?"
     )
     rows = ask(store, "residual_scaling", setup=SETUP, depth=depth)
-    if len(rows) < len(charts.INITS):
+    needed = ["first_stream", "last_stream", "pre_sigma", "ratio"]
+    if len(rows) < len(charts.INITS) or rows[needed].isna().any(axis=None):
         st.info("The store lacks readings of one of the three inits at this depth. `make refresh` measures them.")
         return
     answers = prose.STREAM_ANSWERS
@@ -152,7 +152,7 @@ def page() -> None:
     if not inits:
         st.error(
             f"The store {store.path.name} has no readings of setup '{SETUP}' for post-LN and pre-LN. Measure them with "
-            "'make refresh', or bring the shipped store back with 'git checkout data/lnmeasure.duckdb'."
+            "'make refresh', or bring the shipped store back with 'git checkout HEAD data'."
         )
         return
     lead = st.container()

@@ -7,7 +7,7 @@ import streamlit as st
 
 from lnmeasure.dashboard import prose
 from lnmeasure.store.clock import now
-from lnmeasure.store.errors import StoreError
+from lnmeasure.store.errors import StoreError, StorePathError
 from lnmeasure.store.follow import Follower
 from lnmeasure.store.freshness import last_refresh, level
 from lnmeasure.store.reader import Store, sql, store_path, stray_log
@@ -18,9 +18,12 @@ def current_store() -> Store:
 
     Where there has been none that could be read, the page says why and the script stops.
     """
-    path = store_path()
     try:
+        path = store_path()
         store, trouble = _follower(str(path)).current()
+    except StorePathError as error:
+        st.error(str(error), icon=":material/error:")
+        st.stop()
     except StoreError as error:
         st.error(_for_visitors(error, path), icon=":material/error:")
         st.stop()
@@ -35,15 +38,16 @@ def current_store() -> Store:
     return store
 
 
-def say_freshness(store: Store) -> None:
-    """A warning or an alarm where the schedule that refreshes the store has fallen behind; nothing where it has not."""
+def say_freshness(store: Store) -> str:
+    """Warns or alarms where the schedule of refreshes has fallen behind. The last success, for the header."""
     last = last_refresh(store.path)
     if last is None:
-        return
+        return ""
     state = level(last, now())
     if text := prose.freshness(state, last.last_success, last.every_s):
         show = st.error if state == "red" else st.warning
         show(text, icon=":material/schedule:")
+    return f" · last refreshed {last.last_success:%Y-%m-%d %H:%M} UTC" if last.last_success else ""
 
 
 def ask(store: Store, question: str, **parameters: object) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 
+_SHORT = ("bad_alloc", "Too many open files", "Resource temporarily unavailable", "Cannot allocate memory")
 _NO_SPACE = ("No space left", "Disk quota exceeded", "could not write all bytes")
 
 
@@ -30,6 +31,25 @@ class StoreFull(StoreError):
     """The disk has no room for the store."""
 
     exit_code = 74
+
+
+class StorePathError(StoreError):
+    """LNMEASURE_STORE names a place where no store can be."""
+
+    exit_code = 2
+
+
+class StoreShort(StoreError):
+    """The process lacks memory, threads or open files; the store may be as it should."""
+
+    exit_code = 75
+
+
+def runs_short(error: BaseException) -> bool:
+    """Whether an error of the system or of DuckDB says that the process lacks memory, threads or open files."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+    return isinstance(error, MemoryError | duckdb.OutOfMemoryException) or any(words in str(error) for words in _SHORT)
 
 
 def no_space(error: BaseException) -> bool:

@@ -1,10 +1,14 @@
 """The long-lived reader of a page: follows the published file, and keeps the last good one when a new one is bad."""
 
 import threading
+import time
 from pathlib import Path
 
 from lnmeasure.store.errors import StoreError
 from lnmeasure.store.reader import Store
+
+AGAIN_S = 5.0
+"""After how many seconds a file that could not be read is tried again, changed or not."""
 
 Signature = tuple[int, int, int, int] | None
 
@@ -18,6 +22,7 @@ class Follower:
         self._seen: Signature = None
         self._store: Store | None = None
         self._trouble: StoreError | None = None
+        self._tried = 0.0
 
     def current(self) -> tuple[Store, StoreError | None]:
         """The newest store that can be read, and what is wrong with a newer file where there is one.
@@ -26,14 +31,19 @@ class Follower:
         """
         with self._lock:
             signature = _signature(self.path)
-            if signature != self._seen or (self._store is None and self._trouble is None):
-                self._open()
+            if signature != self._seen or self._is_due_again() or self._tried == 0:
                 self._seen = signature
+                self._open()
             if self._store is None:
                 raise self._trouble
             return self._store, self._trouble
 
+    def _is_due_again(self) -> bool:
+        """What was wrong may have passed without the file changing: a full disk, a record that has been mended."""
+        return self._trouble is not None and time.monotonic() - self._tried >= AGAIN_S
+
     def _open(self) -> None:
+        self._tried = time.monotonic()
         try:
             self._store, self._trouble = Store(self.path), None
         except StoreError as error:

@@ -10,6 +10,8 @@ from lnmeasure.store.files import replace_text
 
 AMBER, RED = 1.5, 3.0
 """From how many declared intervals since the last success on the page warns, and from how many it alarms."""
+LONGEST_S = 10 * 366 * 86400
+"""The longest interval a schedule can declare: ten years."""
 _SKEW = timedelta(minutes=5)
 
 
@@ -46,13 +48,26 @@ def level(last: LastRefresh, at: datetime) -> Level:
 
 
 def last_refresh(store: Path) -> LastRefresh | None:
-    """What the last refresh of the store at a path left; None where there is nothing that can be read."""
+    """What the last refresh of the store at a path left; None where there is nothing, or nothing that makes sense."""
     try:
         facts = json.loads(_path(store).read_text(encoding="utf-8"))
-        times = {name: datetime.fromisoformat(facts[name]) for name in _TIMES if facts[name]}
-        return LastRefresh(**facts | times)
-    except (OSError, ValueError, KeyError, TypeError):
+        times = {name: datetime.fromisoformat(facts[name]) for name in _TIMES if facts[name] is not None}
+        last = LastRefresh(**facts | times)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    return last if _makes_sense(last) else None
+
+
+def _makes_sense(last: LastRefresh) -> bool:
+    times = [time for time in (last.started, last.finished, last.last_success) if time is not None]
+    numbers = (last.exit_code, last.planned, last.measured, last.reused, last.failed)
+    return (
+        last.started is not None
+        and last.finished is not None
+        and all(type(time) is datetime and time.tzinfo is None for time in times)
+        and all(type(number) is int for number in numbers)
+        and (last.every_s is None or (type(last.every_s) in (int, float) and 0 < last.every_s <= LONGEST_S))
+    )
 
 
 def write_last_refresh(store: Path, last: LastRefresh) -> None:

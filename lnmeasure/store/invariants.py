@@ -1,14 +1,42 @@
 """Rules that the rows of every store keep, each as a query that counts what breaks it."""
 
+import tempfile
+from functools import cache
+from pathlib import Path
+
 import duckdb
 
 from lnmeasure.records import QUANTITIES
-from lnmeasure.store.shape import ORDER
+from lnmeasure.store.shape import ORDER, create
 
 
 def broken_invariants(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """In words, every rule that the rows of a store break."""
-    return [words for words, broken in _INVARIANTS.items() if connection.execute(broken).fetchone() != (0,)]
+    return [words for words, query in _INVARIANTS.items() if connection.execute(query).fetchone() != (0,)]
+
+
+def redefined(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """In words, every view and macro that is not the schema's. For a file that this version of DuckDB wrote."""
+    wanted = _wanted()
+    there = dict(connection.execute(_DEFINITIONS).fetchall())
+    return [f"{name} is not what the schema says" for name in sorted(wanted) if there.get(name) != wanted[name]]
+
+
+@cache
+def _wanted() -> dict[str, str]:
+    """Definitions of the schema as a published file gives them back: DuckDB rewrites them when it stores them."""
+    with tempfile.TemporaryDirectory(prefix="lnmeasure-") as folder:
+        file = Path(folder, "schema.duckdb")
+        with duckdb.connect(file, config={"storage_compatibility_version": "v1.2.0"}) as fresh:
+            create(fresh)
+        with duckdb.connect(file, read_only=True) as stored:
+            return dict(stored.execute(_DEFINITIONS).fetchall())
+
+
+_DEFINITIONS = (
+    "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal "
+    "UNION ALL SELECT function_name, macro_definition FROM duckdb_functions() WHERE NOT internal"
+)
 
 
 def _twice(table: str, key: str) -> str:
@@ -36,6 +64,13 @@ _INVARIANTS = {
     "WHERE planned <> ok + skipped + failed + missing",
     "readings of cells are not finite": _not_finite("cell", per_block=False),
     "readings of blocks are not finite": _not_finite("block_reading", per_block=True),
-    "readings are null and their cell says ok": "SELECT count(*) FROM cell WHERE status = 'ok' AND (sigma IS NULL OR "
-    "top_grad_w2 IS NULL OR loss IS NULL OR embedding_rms IS NULL)",
+    "cells belong to a setup that is not described": "SELECT count(*) FROM cell ANTI JOIN setup ON name = setup",
+    "blocks lie outside their stack": "SELECT count(*) FROM block_reading WHERE block NOT BETWEEN 1 AND depth OR stack "
+    "NOT IN ('decoder', 'encoder')",
+    "sizes are negative": "SELECT count(*) FROM cell WHERE least(sigma, top_grad_w2, loss, embedding_rms, wall_s) < 0",
+    "quantiles of Student's t are missing": "SELECT (count(*) <> 1000 OR count(t) <> 999)::INTEGER FROM t_quantile",
+    "depths of the default slope are missing": "SELECT (count(*) <> 7)::INTEGER FROM slope_depth "
+    "WHERE (depth_min, depth_max) = (8, 64)",
+    "readings are null and their cell says ok": "SELECT count(*) FROM cell WHERE status = 'ok' AND "
+    "(top_grad_w2 IS NULL OR loss IS NULL OR embedding_rms IS NULL)",  # sigma is absent where no last norm is
 }

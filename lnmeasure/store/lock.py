@@ -17,10 +17,8 @@ def locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            lock.seek(0)
-            raise StoreBusy(
-                f"Another refresh of {path} runs (process {lock.read().strip()}). Wait for it, or stop it."
-            ) from error
+            holder = lock.read().strip() or "unknown"
+            raise StoreBusy(f"Another refresh of {path} runs (process {holder}). Wait for it, or stop it.") from error
         with full_disk_is_said(path):
             lock.seek(0)
             lock.truncate()
@@ -33,7 +31,8 @@ def _opened(path: Path):  # noqa: ANN202
     try:
         with full_disk_is_said(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            return open(beside(path, "lock"), "a+", encoding="utf-8")
+            handle = os.open(beside(path, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+            return os.fdopen(handle, "r+", encoding="utf-8")
     except OSError as error:
         raise StoreError(
             f"The refresh cannot write beside {path}: {error.strerror}. It needs a folder it may write to; "

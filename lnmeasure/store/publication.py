@@ -11,7 +11,7 @@ import duckdb
 from lnmeasure.store.clock import now
 from lnmeasure.store.errors import StoreError, full_disk_is_said
 from lnmeasure.store.files import beside, remove_database, sync
-from lnmeasure.store.invariants import broken_invariants
+from lnmeasure.store.invariants import broken_invariants, redefined
 from lnmeasure.store.reader import stray_log
 from lnmeasure.store.record import Publication, add_to_record, publication_of
 from lnmeasure.store.shape import Stamp, copy_sorted, version_of
@@ -53,7 +53,7 @@ def check(path: Path) -> Publication:
     connection = duckdb.connect(path, read_only=True)
     try:
         version_of(connection, path)
-        if broken := broken_invariants(connection):
+        if broken := broken_invariants(connection) + redefined(connection):
             raise StoreError(f"{path} is not published: {'; '.join(broken)}. This is a defect.")
         (generation,) = connection.execute("SELECT generation FROM meta").fetchone()
         return publication_of(path, generation, connection)

@@ -10,9 +10,9 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from lnmeasure.store.errors import StoreError, StoreMissing, full_disk_is_said
+from lnmeasure.store.errors import StoreError, StoreMissing, StorePathError, StoreShort, full_disk_is_said, runs_short
 from lnmeasure.store.files import beside
-from lnmeasure.store.invariants import broken_invariants
+from lnmeasure.store.invariants import broken_invariants, redefined
 from lnmeasure.store.record import Publication, publication_of, recorded
 from lnmeasure.store.shape import SCHEMA_VERSION, WAY_OUT, migrate, version_of
 
@@ -35,8 +35,18 @@ _HARDENED = {
 
 
 def store_path() -> Path:
-    """$LNMEASURE_STORE, or data/lnmeasure.duckdb of the checkout."""
-    return Path(os.environ.get("LNMEASURE_STORE") or SHIPPED).expanduser()
+    """$LNMEASURE_STORE, or data/lnmeasure.duckdb of the checkout. A link is followed: its target is what is replaced.
+
+    StorePathError where no store can be there.
+    """
+    named = os.environ.get("LNMEASURE_STORE") or str(SHIPPED)
+    try:
+        path = Path(named).expanduser().resolve()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise StorePathError(f"LNMEASURE_STORE is {named!r}, which is no path: {error}. Name a file.") from error
+    if not path.name or "?" in str(path):  # DuckDB takes what follows a question mark for options
+        raise StorePathError(f"LNMEASURE_STORE is {named!r}: it must name a file, by a path without '?'.")
+    return path
 
 
 def sql(question: str) -> str:
@@ -98,8 +108,11 @@ class Store:
         return set(self._connection.cursor().execute("SELECT grid, key, skipped FROM planned").fetchall())
 
     def broken_invariants(self) -> list[str]:
-        """In words, every rule that the rows of the store break."""
-        return broken_invariants(self._connection.cursor())
+        """In words, every rule the store breaks: about its rows, and about its views where our DuckDB wrote them."""
+        cursor = self._connection.cursor()
+        entry = recorded(self.path).get(self.meta["generation"])
+        ours = entry is not None and entry.duckdb == duckdb.__version__ and not self.older
+        return broken_invariants(cursor) + (redefined(cursor) if ours else [])
 
     def _one_row(self, statement: str) -> dict[str, object]:
         cursor = self._connection.cursor().execute(statement)
@@ -137,10 +150,19 @@ def _open_copy(path: Path) -> tuple[duckdb.DuckDBPyConnection, Publication, bool
             raise StoreError(f"{path} is not a file, so it cannot be a store. {WAY_OUT}")
         with full_disk_is_said(Path(tempfile.gettempdir(), path.name)):
             return _open_file(path)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}. Check its permissions. {WAY_OUT}") from error
-    except duckdb.Error as error:
-        raise StoreError(f"{path} cannot be opened as a DuckDB file: it is damaged or foreign. {WAY_OUT}") from error
+    except (OSError, duckdb.Error, MemoryError) as error:
+        if runs_short(error):
+            raise StoreShort(
+                f"{path} could not be opened: this process may not have the memory, threads or open files it takes. "
+                "Raise its limits (ulimit -a) or stop other programs, and try again; nothing is wrong with the store."
+            ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> StoreError:
+    if isinstance(error, OSError):
+        return StoreError(f"{path} cannot be read: {error.strerror}. Check its permissions. {WAY_OUT}")
+    return StoreError(f"{path} cannot be opened as a DuckDB file: it is damaged or foreign. {WAY_OUT}")
 
 
 def _open_file(path: Path) -> tuple[duckdb.DuckDBPyConnection, Publication, bool]:

@@ -31,8 +31,8 @@ def recorded(path: Path) -> dict[int, Publication]:
     """The recorded publications of the store at path, by generation; none where there is no readable record."""
     try:
         entries = json.loads(beside(path, "record").read_text(encoding="utf-8"))["publications"]
-        return {entry["generation"]: Publication(**entry) for entry in entries}
-    except (OSError, ValueError, KeyError, TypeError):
+        return {entry["generation"]: Publication(**entry) for entry in entries if type(entry["generation"]) is int}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
 
 

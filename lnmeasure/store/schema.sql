@@ -236,6 +236,7 @@ SELECT refresh, started, finished, planned, measured, reused, failed, package, c
 FROM refresh;
 
 -- A key names setting and MEASUREMENT_VERSION, so a cell or failure of another version counts as missing.
+-- The key implies the setup: joining on it as well lets a filter reach the cells.
 CREATE VIEW coverage AS
 SELECT planned.grid, planned.setup, planned.placement, planned.init, planned.depth, count(*)::INTEGER AS planned,
     count(*) FILTER (planned.skipped IS NULL AND cell."full")::INTEGER AS ok,
@@ -244,8 +245,9 @@ SELECT planned.grid, planned.setup, planned.placement, planned.init, planned.dep
         AS failed,
     count(*) FILTER (planned.skipped IS NULL AND NOT coalesce(cell."full", false) AND failure.key IS NULL)::INTEGER
         AS missing,
-    string_agg(DISTINCT coalesce(planned.skipped, failure.reason), '; ') AS reason
-FROM planned LEFT JOIN cell USING (key) LEFT JOIN failure USING (key)
+    string_agg(DISTINCT coalesce(planned.skipped, failure.reason), '; ' ORDER BY coalesce(planned.skipped, failure.reason))
+        AS reason
+FROM planned LEFT JOIN cell USING (key, setup) LEFT JOIN failure USING (key, setup)
 GROUP BY planned.grid, planned.setup, planned.placement, planned.init, planned.depth;
 
 CREATE VIEW prediction AS

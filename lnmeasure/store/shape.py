@@ -14,7 +14,7 @@ from lnmeasure.store.files import beside, remove_database
 
 SCHEMA_VERSION = 2
 WAY_OUT = (
-    "Point LNMEASURE_STORE at a store, bring the shipped one back with 'git checkout -- data', or move the file away "
+    "Point LNMEASURE_STORE at a store, bring the shipped one back with 'git checkout HEAD data', or move the file away "
     "and run 'make refresh' to measure a new one."
 )
 ORDER = {
@@ -54,7 +54,7 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
             f"{path} has schema version {', '.join(map(str, versions)) or 'unknown'}, and this lnmeasure reads "
             f"versions 1 to {SCHEMA_VERSION}. Install the lnmeasure that made it, or: {WAY_OUT}"
         )
-    if versions == [SCHEMA_VERSION] and (lacking := sorted(set(VIEWS) - there)):
+    if versions == [SCHEMA_VERSION] and (lacking := sorted({*VIEWS, *ORDER, "t_quantile", "slope_depth"} - there)):
         raise StoreError(f"{path} is not a complete lnmeasure store: it lacks {', '.join(lacking)}. {WAY_OUT}")
     return versions[0]
 

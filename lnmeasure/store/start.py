@@ -20,7 +20,10 @@ def take_up_or_start(published: Path, building: Path) -> list[str]:
     One that cannot be read, or was begun from another publication, is set aside. StoreBusy where a program holds it.
     """
     notes: list[str] = []
-    if building.exists() and not _can_go_on(published, building, notes):
+    if building.is_symlink() or (building.exists() and not building.is_file()):
+        notes.append(f"{building.name} is a link, a folder or a pipe, not a file of an earlier refresh.")
+        _set_aside(building, notes)
+    elif building.exists() and not _can_go_on(published, building, notes):
         _set_aside(building, notes)
     if not building.exists():
         _start(published, building)
@@ -75,7 +78,9 @@ def _identity_and_cells(building: Path) -> tuple[tuple[object, ...], set[tuple[s
 
 def _require_reachable(building: Path, error: Exception) -> None:
     """StoreBusy where the building file is only out of reach, not damaged."""
-    if isinstance(error, duckdb.IOException) and ("lock" in str(error) or "Permission denied" in str(error)):
+    if isinstance(error, duckdb.IOException) and str(error).startswith(
+        ("IO Error: Could not set lock", "IO Error: Cannot open file")
+    ):
         raise StoreBusy(
             f"{building} cannot be opened: some other program holds it, or its permissions forbid it. Close that "
             "program or mend the permissions, and run the same command again."

@@ -1,6 +1,6 @@
 -- one row per depth measured for post and pre in the setup with the init
 SELECT depth
-FROM by_depth
+FROM by_cell
 WHERE setup = $setup AND init = $init AND placement IN ('post', 'pre')
 GROUP BY depth
 HAVING count(DISTINCT placement) = 2

@@ -1,7 +1,10 @@
--- one row per init measured for post and pre in the setup
-SELECT init, equation, source
-FROM by_depth JOIN init_info ON init_info.name = init
-WHERE setup = $setup AND placement IN ('post', 'pre')
-GROUP BY init, equation, source
-HAVING count(DISTINCT placement) = 2
+-- one row per init with a depth at which the setup is measured for post and pre
+WITH common AS (
+    SELECT init, depth FROM by_cell
+    WHERE setup = $setup AND placement IN ('post', 'pre')
+    GROUP BY init, depth
+    HAVING count(DISTINCT placement) = 2
+)
+SELECT DISTINCT init, equation, source
+FROM common JOIN init_info ON init_info.name = init
 ORDER BY init <> 'xavier_uniform', init <> 'xavier_residual', init
