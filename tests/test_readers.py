@@ -1,9 +1,8 @@
 """Readers while the store is published again and again: no error, no torn answer, never back to an older generation."""
 
 import os
-import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 import duckdb
@@ -20,7 +19,6 @@ from tests.writer import WHO
 
 CELLS = grid(6)
 THREADS = 4
-PATIENCE_S = 600
 _ONE_GENERATION = (
     "SELECT min(sigma), max(sigma), min(loss), max(loss) FROM by_cell",
     "SELECT min(grad_w2 / block), max(grad_w2 / block), min(stream_rms / block), max(stream_rms / block) FROM by_block",
@@ -48,9 +46,8 @@ def follow(store: Path, last: int, seen: Path) -> list[list[int]]:
 
 
 def _generations(follower: Follower, last: int, seen: Path) -> list[int]:
-    generations, deadline = [0], time.monotonic() + PATIENCE_S
+    generations = [0]
     while generations[-1] < last:
-        assert time.monotonic() < deadline, f"generation {last} has not come"
         store, trouble = follower.current()
         assert trouble is None
         answers = {number for question in _ONE_GENERATION for number in store.query(question).iloc[0]}
@@ -62,9 +59,8 @@ def _generations(follower: Follower, last: int, seen: Path) -> list[int]:
 
 def analyse(store: Path, last: int, seen: Path) -> list[int]:
     """An analyst's client: one plain connection, held open until the last generation is there. What it was told."""
-    connection, told, deadline = duckdb.connect(store, read_only=True), [], time.monotonic() + PATIENCE_S
+    connection, told = duckdb.connect(store, read_only=True), []
     while not told or Store(store).meta["generation"] < last:
-        assert time.monotonic() < deadline, f"generation {last} has not come"
         for question in _ONE_GENERATION:
             told += connection.execute(question).fetchone()
         (seen / "analyst").touch()
@@ -80,13 +76,17 @@ def publish_under_readers(store: Path, publications: int) -> tuple[list[list[int
     seen.mkdir()
     publish_again(store, 1)
     last = publications + 1
-    with ProcessPoolExecutor(3, mp_context=get_context("spawn"), initializer=os.nice, initargs=(10,)) as pool:
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn"), initializer=os.nice, initargs=(19,)) as pool:
         analyst = pool.submit(analyse, store, last, seen)
         followers = [pool.submit(follow, store, last, seen) for _ in range(2)]
-        wait_until(lambda: all_at_work(seen, [analyst, *followers]), "every reader is at work")
-        for generation in range(2, last + 1):
-            publish_again(store, generation)
-        return [thread for process in followers for thread in process.result()], analyst.result()
+        try:
+            wait_until(lambda: all_at_work(seen, [analyst, *followers]), "every reader is at work")
+            for generation in range(2, last + 1):
+                publish_again(store, generation)
+            return [thread for process in followers for thread in process.result(60)], analyst.result(60)
+        finally:
+            for child in active_children():  # a reader that stands still never ends by itself
+                child.kill()
 
 
 def all_at_work(seen: Path, readers: list[Future]) -> bool:
