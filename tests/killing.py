@@ -66,7 +66,7 @@ class Campaign:
     def kill(self, times: int) -> None:
         """Kill driver or worker so many times, the same command being run again in between."""
         began = time.monotonic()
-        while self.figures["kills"] < times:
+        while self.figures["kills, of the driver"] + self.figures["kills, of a worker"] < times:
             driver_killed, worker_kills, family = self._run_once()
             self._check(driver_killed, worker_kills, family)
             self._grow()
@@ -99,19 +99,17 @@ class Campaign:
         worker_kills = 0
         while True:
             code, family = self._moment(), descendants(driver)
-            if code is not None:
-                assert code == 0, f"ended with {code}\n{self.nursery.said()}"
-                self.figures["runs that ended"] += 1
-                return False, worker_kills, family
-            self.figures["kills"] += 1
             workers = [] if worker_kills else workers_among(family)
-            if not workers or self.random.random() < 0.5:
-                os.kill(driver, signal.SIGKILL)
-                assert self.nursery.ended(60) == -signal.SIGKILL
-                return True, worker_kills, family
-            os.kill(self.random.choice(workers), signal.SIGKILL)
-            worker_kills += 1
-            self.figures["of a worker"] += 1
+            if code is None and workers and self.random.random() < 0.5:
+                worker_kills += sent(self.random.choice(workers))
+                self.figures["kills, of a worker"] += worker_kills
+                continue
+            if code is None:
+                sent(driver)
+                code = self.nursery.ended(60)
+            assert code in (0, -signal.SIGKILL), f"ended with {code}\n{self.nursery.said()}"
+            self.figures["runs that ended" if code == 0 else "kills, of the driver"] += 1
+            return code != 0, worker_kills, family
 
     def _moment(self) -> int | None:
         """Let the run go on to a random moment. Its exit code where it ends before that."""
@@ -142,7 +140,7 @@ class Campaign:
         built_on, built = read_copy(beside(self.store, "building"))
         if driver_killed:
             where = self._where(set(begun), ended, published | built, replaced=built_on not in (None, generation))
-            self.figures[f"of the driver {where}"] += 1
+            self.figures[f"driver killed {where}"] += 1
         self._check_cells(begun, published | built, self.victim.workers + 1, worker_kills)
         assert generation >= self.generation, f"generation {generation} after generation {self.generation}"
         self.committed, self.generation = published | built, generation
@@ -216,6 +214,15 @@ def read_copy(file: Path) -> tuple[int | None, set[str]]:
             keys = [key for (key,) in connection.execute(_KEYS).fetchall()]
     assert len(keys) == len(set(keys)), f"{file.name} holds a cell twice"
     return generation, set(keys)
+
+
+def sent(pid: int) -> bool:
+    """Send SIGKILL to a process. Whether it was still there."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def descendants(pid: int) -> set[Process]:
