@@ -42,17 +42,19 @@ def leave_one_of_another_publication(path: Path) -> None:
     """An earlier refresh was killed, and the store it began from was replaced by another since."""
     left = _begun(path, [KEPT])
     left.close()
-    away = left.path.rename(path.with_name("away"))
+    away = path.with_name("away")
+    move(left.path, away)
     path.unlink()
     publish_first(path)
-    away.rename(left.path)
+    move(away, left.path)
 
 
 def leave_one_of_an_older_schema(path: Path) -> None:
     """An earlier lnmeasure was killed, with a third cell committed; its store and building file have schema 1."""
-    _begun(path, [KEPT]).close()
-    for file in (path, files.beside(path, "building")):
-        to_schema_1(file)
+    left = _begun(path, [KEPT])
+    left.close()
+    to_schema_1(path)
+    to_schema_1(left.path, logged=True)
     files.beside(path, "record").unlink()
 
 
@@ -106,7 +108,9 @@ def hold_what_is_left(path: Path, kept: bool, aside: bool) -> int:
     require_recorded(store)
     assert sorted(store.query("SELECT key FROM cell").key) == sorted(generations[2])
     assert store.broken_invariants() == []
-    expected = {path.name, f"{path.name}.record", "journal"} | ({f"{path.name}.building.aside_1"} if aside else set())
+    aside_1 = files.beside(path, "building.aside_1")
+    expected = {path.name, f"{path.name}.record", "journal"}
+    expected |= {aside_1.name, files.beside(aside_1, "wal").name} if aside else set()
     assert {file.name for file in path.parent.iterdir()} == expected
     return 0
 
@@ -141,10 +145,16 @@ def _folder(folder: Path) -> list[tuple]:
     return [(str(file), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_mode) for file, stat in facts]
 
 
-def to_schema_1(file: Path) -> None:
-    """Put a file in its place that has the tables of schema 1 and the same rows."""
+def move(database: Path, target: Path) -> None:
+    """Rename a DuckDB file and its log."""
+    database.rename(target)
+    files.beside(database, "wal").rename(files.beside(target, "wal"))
+
+
+def to_schema_1(file: Path, logged: bool = False) -> None:
+    """Put a file in its place that has the tables of schema 1 and the same rows, in a log beside it where logged."""
     old = file.with_name("old")
-    with duckdb.connect(old) as connection:
+    with files.connect_to_log(old) if logged else duckdb.connect(old) as connection:
         connection.execute(Path(__file__).with_name("schemas").joinpath("0001.sql").read_text(encoding="utf-8"))
         connection.execute(f"ATTACH '{file}' AS new (READ_ONLY)")
         names = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
@@ -153,4 +163,7 @@ def to_schema_1(file: Path) -> None:
             connection.execute(f"DELETE FROM {table}")
             connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table}")
         connection.execute("UPDATE meta SET schema_version = 1")
+    files.remove_database(file)
     old.replace(file)
+    if logged:
+        files.beside(old, "wal").replace(files.beside(file, "wal"))

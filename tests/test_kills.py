@@ -15,6 +15,7 @@ import pytest
 from jobs.refresh import Options, refresh
 from lnmeasure.records import Setting
 from lnmeasure.store.building import Building
+from lnmeasure.store.files import beside
 from lnmeasure.store.reader import Store
 from tests import crashing
 from tests.cells import WORK, grid
@@ -160,13 +161,27 @@ def test_a_refresh_killed_at_random_moments_loses_nothing_and_a_rerun_makes_the_
     kill_and_compare(REAL, 20, nurseries[0], tmp_path)
 
 
+def test_what_is_committed_goes_to_a_log_and_the_building_file_itself_is_never_rewritten(store_at):
+    """A kill in the middle of rewriting a block that is in use would leave a file that nobody can read."""
+    fill(store_at, store_at.with_name("journal"), 3)
+    left = begun_and_left(store_at, grid(200))
+    made = left.read_bytes()
+    assert made == store_at.read_bytes()
+    for size in (201, 400):
+        assert begun_and_left(store_at, grid(size)).read_bytes() == made
+    building = Building(store_at)
+    assert len(building.measured_keys()) == 400
+    building.close()
+
+
 def test_a_building_file_that_was_published_is_gone_after_a_refresh_with_nothing_to_do(store_at):
     """Its refresh was killed between the replace and removing it; one that holds more is left alone."""
     left = begun_and_left(store_at, grid(3))
-    kept = left.read_bytes()
+    kept = {file: file.read_bytes() for file in (left, beside(left, "wal"))}
     fill(store_at, store_at.with_name("journal"), 3)
     before = store_at.read_bytes()
-    left.write_bytes(kept)
+    for file, data in kept.items():
+        file.write_bytes(data)
     assert refresh(store_at, plan(grid(3)), Options(work=WORK)) == 0
     assert not left.exists()
     begun_and_left(store_at, grid(4))

@@ -6,12 +6,10 @@ from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
 
-import duckdb
-
 from lnmeasure.records import MEASUREMENT_VERSION, Reading, Setting, Setup
 from lnmeasure.store.clock import now
 from lnmeasure.store.errors import full_disk_is_said
-from lnmeasure.store.files import beside, remove_database
+from lnmeasure.store.files import beside, connect_to_log, remove_database
 from lnmeasure.store.publication import publish, require_no_log
 from lnmeasure.store.reader import attempts, measured_keys
 from lnmeasure.store.rows import by_block, insert, place, whole_stack
@@ -62,7 +60,7 @@ class Building:
         require_no_log(self.published)
         with full_disk_is_said(self.published):
             self.notes = take_up_or_start(self.published, self.path)
-            self._connection = duckdb.connect(self.path)
+            self._connection = connect_to_log(self.path)
         self._refresh = 0
 
     def measured_keys(self) -> set[str]:

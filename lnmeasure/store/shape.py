@@ -10,7 +10,7 @@ import duckdb
 
 from lnmeasure.store.comments import VIEWS, write_comments
 from lnmeasure.store.errors import StoreError
-from lnmeasure.store.files import beside, remove_database
+from lnmeasure.store.files import beside, connect_to_log, remove_database
 
 SCHEMA_VERSION = 2
 WAY_OUT = (
@@ -103,26 +103,36 @@ def copy_sorted(connection: duckdb.DuckDBPyConnection, target: Path, stamp: Stam
 
 
 def migrate(path: Path) -> bool:
-    """Bring a file that nobody else holds to this schema version, by one replace. Whether it was older.
+    """Bring a file that nobody else holds, with its log, to this schema version. Whether it was older.
 
-    The steps are taken in a copy: a kill half way leaves the file as it was, with every row of it.
+    The steps are taken in a copy: a kill half way leaves the file as it was, with every row of it. Once the migrated
+    file is whole, end_migration has it take the old one's place, now or after a kill.
     """
-    connection = duckdb.connect(path)
+    connection = connect_to_log(path)
     try:
         version = version_of(connection, path)
-        connection.execute("CHECKPOINT")  # so that the file is whole without its log
     finally:
         connection.close()
     if version == SCHEMA_VERSION:
         return False
-    copy, fresh = beside(path, "migrated_copy"), beside(path, "migrated")
+    copy, fresh = beside(path, "migrated_copy"), beside(path, "migrating")
     remove_database(copy)
     remove_database(fresh)
     shutil.copyfile(path, copy)
+    if beside(path, "wal").exists():
+        shutil.copyfile(beside(path, "wal"), beside(copy, "wal"))
     _take_steps(copy, version, fresh)
     remove_database(copy)
-    fresh.replace(path)
+    fresh.replace(beside(path, "migrated"))
+    end_migration(path)
     return True
+
+
+def end_migration(path: Path) -> None:
+    """Have a migrated file that is whole take the place of the file, and of the log, that it was made from."""
+    if beside(path, "migrated").exists():
+        beside(path, "wal").unlink(missing_ok=True)
+        beside(path, "migrated").replace(path)
 
 
 def _take_steps(path: Path, version: int, fresh: Path) -> None:

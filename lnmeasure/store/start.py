@@ -6,10 +6,10 @@ from pathlib import Path
 import duckdb
 
 from lnmeasure.store.errors import StoreBusy, StoreError, no_space
-from lnmeasure.store.files import beside, remove_database
+from lnmeasure.store.files import beside, connect_to_log, remove_database
 from lnmeasure.store.reader import Store
 from lnmeasure.store.rows import insert
-from lnmeasure.store.shape import SCHEMA_VERSION, create, migrate
+from lnmeasure.store.shape import SCHEMA_VERSION, create, end_migration, migrate
 
 MOST_SEEDS = 1000
 
@@ -20,6 +20,7 @@ def take_up_or_start(published: Path, building: Path) -> list[str]:
     One that cannot be read, or was begun from another publication, is set aside. StoreBusy where a program holds it.
     """
     notes: list[str] = []
+    end_migration(building)
     if building.is_symlink() or (building.exists() and not building.is_file()):
         notes.append(f"{building.name} is a link, a folder or a pipe, not a file of an earlier refresh.")
         _set_aside(building, notes)
@@ -32,6 +33,7 @@ def take_up_or_start(published: Path, building: Path) -> list[str]:
 
 def tidy(published: Path) -> None:
     """Remove the building file of a refresh that was killed right after it published. Hold the lock."""
+    end_migration(beside(published, "building"))
     if beside(published, "building").exists():
         _can_go_on(published, beside(published, "building"), notes=[])
 
@@ -41,6 +43,9 @@ def _can_go_on(published: Path, building: Path, notes: list[str]) -> bool:
 
     One whose cells are all published is removed.
     """
+    if _is_half_aside(building):
+        notes.append(f"{building.name} was being set aside by a refresh that was cut off.")
+        return False
     try:
         if migrate(building):
             notes.append(f"{building.name}: brought to schema version {SCHEMA_VERSION}.")
@@ -68,7 +73,7 @@ _CELLS = "SELECT key, measured_at::VARCHAR FROM cell"
 
 
 def _identity_and_cells(building: Path) -> tuple[tuple[object, ...], set[tuple[str, str]]]:
-    connection = duckdb.connect(building)
+    connection = connect_to_log(building)
     try:
         meta = connection.execute(f"SELECT {', '.join(_IDENTITY)} FROM meta").fetchone()
         return meta, set(connection.execute(_CELLS).fetchall())
@@ -89,12 +94,21 @@ def _require_reachable(building: Path, error: Exception) -> None:
 
 def _set_aside(building: Path, notes: list[str]) -> None:
     """Move a building file away that cannot be used. Nothing is lost by it but time."""
-    number = next(n for n in range(1, 10**6) if not beside(building, f"aside_{n}").exists())
-    kept = beside(building, f"aside_{number}")
-    if beside(building, "wal").exists():  # the log first: a file that lies alone is not taken for a whole one
+    kept = _next_aside(building)
+    if beside(building, "wal").exists():  # the log first: a file that lies alone is seen to be half aside
         beside(building, "wal").replace(beside(kept, "wal"))
     building.replace(kept)
     notes.append(f"It is kept as {kept.name}, and its cells are measured again from the published store.")
+
+
+def _next_aside(building: Path) -> Path:
+    number = next(n for n in range(1, 10**6) if not beside(building, f"aside_{n}").exists())
+    return beside(building, f"aside_{number}")
+
+
+def _is_half_aside(building: Path) -> bool:
+    """Whether the log of the building file, with all that was committed, has been moved away already, but not the file."""
+    return beside(_next_aside(building), "wal").exists() and not beside(building, "wal").exists()
 
 
 def _start(published: Path, path: Path) -> None:
