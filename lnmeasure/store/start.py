@@ -107,7 +107,7 @@ def _next_aside(building: Path) -> Path:
 
 
 def _is_half_aside(building: Path) -> bool:
-    """Whether the log of the building file, with all that was committed, has been moved away already, but not the file."""
+    """Whether the log of the building file, with all that was committed, has been moved away, but not yet the file."""
     return beside(_next_aside(building), "wal").exists() and not beside(building, "wal").exists()
 
 
