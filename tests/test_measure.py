@@ -68,14 +68,14 @@ def test_what_a_setup_does_not_have_is_called_absent():
 def test_no_tensor_outlives_a_measurement(placement, monkeypatch):
     """A hook on the stream and a stream kept by the hook's owner would hold each other, the weights with them."""
     weights = []
-    draw_blocks = module.draw_blocks
+    draw_block = module.draw_block
 
-    def watched(setting):
-        drawn = draw_blocks(setting)
-        weights.extend(weakref.ref(matrix) for matrices in drawn for matrix in matrices.values())
+    def watched(*which):
+        drawn = draw_block(*which)
+        weights.extend(weakref.ref(matrix) for matrix in drawn.values())
         return drawn
 
-    monkeypatch.setattr(module, "draw_blocks", watched)
+    monkeypatch.setattr(module, "draw_block", watched)
     measure(replace(CELL, placement=placement, depth=2))
     gc.collect()
     assert len(weights) == 12

@@ -17,7 +17,7 @@ from lnmeasure.core.initialise import INITS, draw_blocks
 from lnmeasure.core.measure import cross_entropy, draw_ends, measure
 from lnmeasure.core.placements import PLACEMENTS
 from lnmeasure.core.stack import forward
-from lnmeasure.core.watch import Instrument
+from lnmeasure.core.watch import Bystander
 from lnmeasure.records import Setting, Setup
 
 PAGE = Setup(name="page")
@@ -110,11 +110,9 @@ def hidden_gradient(setting):
     return torch.autograd.grad(loss, hidden)[0].norm().item()
 
 
-def quiet(setting):
-    """An instrument that hooks nothing, because nothing here needs a gradient before the head."""
-    instrument = Instrument(setting.setup)
-    instrument.leave = lambda output: None
-    return instrument
+def quiet(_):
+    """A watch that reads nothing, because nothing here needs a reading before the head."""
+    return Bystander()
 
 
 @every_pair

@@ -16,19 +16,27 @@ import torch
 from torch import Tensor
 
 from lnmeasure.core.draws import normal, raw_draw, uniform
-from lnmeasure.core.registry import Entry, Registry
+from lnmeasure.core.registry import Entry, Registry, known
 from lnmeasure.records import Setting, Setup
 
 
 @dataclass(frozen=True, kw_only=True)
 class Weight:
-    """Which tensor is drawn: its role, its fans, its block from 1 (0 outside blocks) and the stack's depth L."""
+    """Which tensor is drawn: its role, its fans, its block from 1 (0 outside blocks) and the stack's depth L.
+
+    Asking for the depth of a tensor that is drawn for stacks of any depth (stack_depth None) raises DepthAsked.
+    """
 
     role: str
     n_in: int
     n_out: int
     block: int
-    depth: int
+    stack_depth: int | None
+
+    @property
+    def depth(self) -> int:
+        """Depth L of the stack, in blocks."""
+        return known(self.stack_depth)
 
     @property
     def is_residual_output(self) -> bool:
@@ -91,16 +99,18 @@ Weights = list[dict[str, Tensor]]
 
 def draw_blocks(setting: Setting) -> Weights:
     """The weights of every block: a dict by role of [n_out, n_in] tensors in the setup's dtype."""
+    return [draw_block(setting, block, setting.depth) for block in range(1, setting.depth + 1)]
+
+
+def draw_block(setting: Setting, block: int, depth: int | None) -> dict[str, Tensor]:
+    """The weights of one block, for a stack of a depth, or of any: the setting's own depth does not count."""
     shapes = setting.setup.weight_shapes()
-    return [
-        {role: draw_weight(setting, role, block, shape) for role, shape in shapes.items()}
-        for block in range(1, setting.depth + 1)
-    ]
+    return {role: draw_weight(setting, role, block, shape, depth) for role, shape in shapes.items()}
 
 
-def draw_weight(setting: Setting, role: str, block: int, shape: tuple[int, int]) -> Tensor:
+def draw_weight(setting: Setting, role: str, block: int, shape: tuple[int, int], depth: int | None) -> Tensor:
     """One tensor of shape [n_out, n_in] as the setting's init draws it, in the setup's dtype."""
-    weight = Weight(role=role, n_in=shape[1], n_out=shape[0], block=block, depth=setting.depth)
+    weight = Weight(role=role, n_in=shape[1], n_out=shape[0], block=block, stack_depth=depth)
     values = INITS[setting.init].function(weight, raw_draw(setting.seed, role, block, shape))
     return values.to(getattr(torch, setting.setup.dtype))
 
@@ -119,6 +129,6 @@ def draw_head(setting: Setting) -> Tensor:
 def _outside_blocks(setting: Setting, role: str, of_setup: Callable[[Tensor], Tensor]) -> Tensor:
     setup: Setup = setting.setup
     if INITS[setting.init].whole_model:
-        return draw_weight(setting, role, 0, (setup.vocab, setup.width))
+        return draw_weight(setting, role, 0, (setup.vocab, setup.width), setting.depth)
     raw = raw_draw(setting.seed, role, 0, (setup.vocab, setup.width))
     return of_setup(raw).to(getattr(torch, setup.dtype))

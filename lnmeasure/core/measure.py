@@ -1,4 +1,8 @@
-"""measure: one Setting becomes its Readings."""
+"""measure: a Setting becomes its Readings. Settings that differ in depth only may share one forward pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -6,11 +10,28 @@ from torch import Tensor
 
 from lnmeasure.core import metrics
 from lnmeasure.core.draws import integers, normal, raw_draw
-from lnmeasure.core.initialise import INITS, draw_blocks, draw_embedding, draw_head
-from lnmeasure.core.placements import PLACEMENTS
-from lnmeasure.core.stack import forward
-from lnmeasure.core.watch import Instrument
-from lnmeasure.records import Reading, Setting
+from lnmeasure.core.initialise import INITS, draw_block, draw_embedding, draw_head, draw_weight
+from lnmeasure.core.placements import PLACEMENTS, Place
+from lnmeasure.core.registry import DepthAsked
+from lnmeasure.core.stack import close, run_block
+from lnmeasure.core.watch import Bystander, Instrument
+from lnmeasure.records import Reading, Setting, Setup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How settings are measured; the readings are the same in every manner.
+
+    streaming keeps one stream tensor per block, and draws and runs each block a second time in the backward pass,
+    instead of keeping all blocks. whole_only takes the whole-stack readings alone. Draws are always made on the CPU.
+    """
+
+    streaming: bool = False
+    whole_only: bool = False
+    device: str = "cpu"
+
+
+PLAIN = Manner()
 
 
 def check_names(setting: Setting) -> None:
@@ -18,26 +39,38 @@ def check_names(setting: Setting) -> None:
     PLACEMENTS[setting.placement], INITS[setting.init]
 
 
-def measure(setting: Setting, device: str = "cpu") -> list[Reading]:
+def measure(setting: Setting, manner: Manner = PLAIN) -> list[Reading]:
     """Every reading of one cell: draw, build, forward, backward, read.
 
-    The loss is the mean cross-entropy over all B T tokens, in nats. Draws are made on the CPU whatever the device.
-    ValueError where placement or init is not registered.
+    The loss is the mean cross-entropy over all B T tokens, in nats. ValueError where placement or init is unknown.
     """
-    check_names(setting)
-    weights = [{role: matrix.to(device) for role, matrix in block.items()} for block in draw_blocks(setting)]
-    x, head = (tensor.to(device) for tensor in draw_ends(setting))
-    targets = integers(setting.seed, "targets", setting.setup).to(device)
+    return measure_together([setting], manner)[0]
 
-    instrument = Instrument(setting.setup)
-    instrument.follow(weights)
-    hidden = forward(x, weights, setting, instrument)
-    loss = cross_entropy(hidden, head, targets)
-    loss.backward()
 
-    instrument.read("embedding_rms", metrics.rms(x))
-    instrument.read("loss", loss.item())
-    return instrument.readings(setting.depth)
+def measure_together(settings: Sequence[Setting], manner: Manner = PLAIN) -> list[list[Reading]]:
+    """The readings of each of some settings that differ in depth only, from one forward pass to the deepest.
+
+    A stack of depth L is the first L blocks of a deeper one where neither placement nor init depends on L, which
+    share_prefix says; only then may there be more than one, else ValueError. Each depth has its own backward pass.
+    """
+    _require_alike(settings)
+    return _Pass(settings, manner).readings()
+
+
+@cache
+def share_prefix(placement: str, init: str) -> bool:
+    """Whether a stack of this placement and init is the beginning of every deeper one: neither asks for the depth."""
+    probe = Setup(name="probe", width=2, heads=1, seq_len=1, batch=1, vocab=2)
+    setting = Setting(setup=probe, placement=placement, init=init, depth=3, seed=0)
+    try:
+        for role in ("embedding", "head"):
+            draw_weight(setting, role, 0, (probe.vocab, probe.width), depth=None)
+        for block in (1, 2, 3):
+            matrices = draw_block(setting, block, depth=None)
+            run_block(torch.ones(1, 1, 2), matrices, setting, Place(block=block, stack_depth=None), Bystander())
+    except DepthAsked:
+        return False
+    return True
 
 
 def draw_ends(setting: Setting) -> tuple[Tensor, Tensor]:
@@ -54,3 +87,114 @@ def draw_ends(setting: Setting) -> tuple[Tensor, Tensor]:
 def cross_entropy(hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:
     """Mean over tokens of -ln p(target), in nats. hidden: [batch, seq, d], head: [V, d], targets: [batch, seq]."""
     return F.cross_entropy(F.linear(hidden, head).flatten(0, 1), targets.flatten())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Segment:
+    """One block that was run: its input and output, [batch, seq, d], its matrices, and its last residual sum."""
+
+    block: int
+    input: Tensor
+    matrices: dict[str, Tensor]
+    sum: Tensor
+    output: Tensor
+
+    def pull(self, wanted: dict[str, Tensor], cotangent: Tensor, again: bool = False) -> dict[str, Tensor]:
+        """Gradients with respect to what is wanted, from the one on the output. again: the segment is pulled later."""
+        gradients = torch.autograd.grad(self.output, list(wanted.values()), cotangent, retain_graph=again)
+        return dict(zip(wanted, gradients, strict=True))
+
+
+class _Pass:
+    """One forward pass to the deepest of some settings, and one backward pass for each depth."""
+
+    def __init__(self, settings: Sequence[Setting], manner: Manner) -> None:
+        self._settings, self._manner = settings, manner
+        self._setting = max(settings, key=lambda setting: setting.depth)
+        self._depth = self._setting.depth if len(settings) == 1 else None
+        self._depths = sorted({setting.depth for setting in settings})
+        self._instrument = Instrument(self._setting.setup)
+
+    def readings(self) -> list[list[Reading]]:
+        """Measure, and give the readings of each setting."""
+        x, head = (tensor.to(self._manner.device) for tensor in draw_ends(self._setting))
+        targets = integers(self._setting.seed, "targets", self._setting.setup).to(self._manner.device)
+        self._instrument.read("embedding_rms", metrics.rms(x))
+        kept: list[_Segment | Tensor] = []
+        cotangents: dict[int, Tensor] = {}
+        for block in range(1, self._setting.depth + 1):
+            segment = self._run(x, block)
+            if block in self._depths:
+                cotangents[block] = self._end(segment, head, targets)
+            if not self._manner.whole_only:
+                kept.append(segment.input if self._manner.streaming else segment)
+            x = segment.output.detach()
+            del segment
+        if not self._manner.whole_only:
+            self._back(kept, cotangents)
+        return [self._instrument.readings(s.depth, blocks=not self._manner.whole_only) for s in self._settings]
+
+    def _run(self, x: Tensor, block: int) -> _Segment:
+        """The forward pass of one block, with a graph where it is pulled as it is."""
+        if self._manner.whole_only:
+            return self._segment(x, block, Bystander(), graph=block in self._depths)
+        return self._segment(x, block, self._instrument, graph=not self._manner.streaming)
+
+    def _segment(self, x: Tensor, block: int, watch: Bystander, graph: bool) -> _Segment:
+        drawn = draw_block(self._setting, block, self._depth)
+        matrices = {role: matrix.to(self._manner.device).requires_grad_(graph) for role, matrix in drawn.items()}
+        x = x.detach().requires_grad_(graph and block > 1 and not self._manner.whole_only)
+        with torch.set_grad_enabled(graph):
+            place = Place(block=block, stack_depth=self._depth)
+            output = run_block(x, matrices, self._setting, place, watch)
+        self._instrument.divided = watch.divided
+        segment = _Segment(block=block, input=x, matrices=matrices, sum=watch.sum, output=output)
+        watch.sum = None  # or it would keep the last block alive
+        return segment
+
+    def _end(self, segment: _Segment, head: Tensor, targets: Tensor) -> Tensor:
+        """The end of the stack whose last block this is: loss, sigma, and the loss gradient on the block's output."""
+        depth, output = segment.block, segment.output.detach().requires_grad_()
+        hidden = close(output, self._setting, self._instrument)
+        loss = cross_entropy(hidden, head, targets)
+        self._instrument.read("loss", loss.item(), depth=depth)
+        self._instrument.read_sigma(depth)
+        (cotangent,) = torch.autograd.grad(loss, output)
+        if self._manner.whole_only:
+            (top,) = segment.pull({"w2": segment.matrices["w2"]}, cotangent).values()
+            self._instrument.read_weight_gradient("w2", top, depth, depth)
+        return cotangent
+
+    def _back(self, kept: list[_Segment | Tensor], cotangents: dict[int, Tensor]) -> None:
+        """From the deepest block to the first, pull the gradient of every depth that reaches a block through it."""
+        while kept:
+            block, segment = len(kept), kept.pop()
+            if isinstance(segment, Tensor):
+                segment = self._segment(segment, block, Bystander(), graph=True)
+            reaching = [depth for depth in self._depths if depth >= block]
+            for depth in reaching:
+                cotangents[depth] = self._pull(segment, cotangents[depth], depth, again=depth != reaching[-1])
+
+    def _pull(self, segment: _Segment, cotangent: Tensor, depth: int, again: bool) -> Tensor:
+        """Read every gradient at one block of the stack of a depth. The gradient on the block's input, but for x_0."""
+        streams = {"input": segment.input} if segment.input.requires_grad else {}
+        streams |= {} if segment.sum is segment.output else {"sum": segment.sum}
+        wanted = streams | segment.matrices
+        gradients = segment.pull(wanted, cotangent, again)
+        for role in segment.matrices:
+            self._instrument.read_weight_gradient(role, gradients[role], segment.block, depth)
+        self._instrument.read_stream_gradient("grad_stream", cotangent, segment.block, depth)
+        self._instrument.read_stream_gradient("grad_presum", gradients.get("sum", cotangent), segment.block, depth)
+        return gradients.get("input", cotangent)
+
+
+def _require_alike(settings: Sequence[Setting]) -> None:
+    for setting in settings:
+        check_names(setting)
+    if not settings or len({replace(setting, depth=1) for setting in settings}) > 1:
+        raise ValueError(f"{len(settings)} settings to be measured together: they must differ in depth only.")
+    if len(settings) > 1 and not share_prefix(settings[0].placement, settings[0].init):
+        raise ValueError(
+            f"{settings[0].placement} with {settings[0].init} depends on the depth of the stack, so its depths share "
+            "nothing. Measure them one by one."
+        )

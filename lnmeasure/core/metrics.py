@@ -1,13 +1,25 @@
-"""One small function of a tensor per metric, reduced in float64, the same for activations and gradients."""
+"""One small function of a tensor per metric, the same for activations and gradients.
+
+Sums of float32 tensors are taken by the processor's own dot products, whose error is far below 1e-6, and over again in
+float64 where squares leave the range of float32. Tensors of other dtypes are reduced in float64.
+"""
 
 import math
 
 import torch
 from torch import Tensor
 
+_SMALLEST, _LARGEST = 1e-28, 1e37
+"""Between these, a mean square (a sum of squares) of float32 has lost nothing to the ends of float32's range."""
+
 
 def frobenius(x: Tensor) -> float:
     """sqrt(sum x^2) over all entries."""
+    if x.dtype == torch.float32:
+        flat = x.reshape(-1)
+        squares = torch.dot(flat, flat).item()
+        if _SMALLEST * len(flat) < squares < _LARGEST:
+            return math.sqrt(squares)
     return torch.linalg.vector_norm(x, dtype=torch.float64).item()
 
 
@@ -22,35 +34,35 @@ def centred_rms(x: Tensor) -> float:
     return rms(x - x.mean(dim=-1, keepdim=True))
 
 
-def token_cosine(x: Tensor) -> float | None:
-    """Mean uncentred cosine between positions t != t' of a sequence. x: [batch, seq, d]. None for seq = 1."""
-    batch, seq, _ = x.shape
-    if seq == 1:
-        return None
-    total = _unit(x).sum(dim=1).square().sum().item()
-    return (total - batch * seq) / (batch * seq * (seq - 1))
+def cosines(x: Tensor) -> tuple[float | None, float | None]:
+    """Mean uncentred cosines: between positions t != t' of a sequence, and between tokens of different sequences.
 
-
-def cross_sequence_cosine(x: Tensor) -> float | None:
-    """Mean uncentred cosine between tokens of different sequences. x: [batch, seq, d]. None for batch = 1."""
+    x: [batch, seq, d]. None where there is no pair: the first for seq = 1, the second for batch = 1.
+    """
     batch, seq, _ = x.shape
-    if batch == 1:
-        return None
-    per_sequence = _unit(x).sum(dim=1)
-    total = per_sequence.sum(dim=0).square().sum() - per_sequence.square().sum()
-    return total.item() / (batch * (batch - 1) * seq * seq)
+    per_sequence = _unit(x).sum(dim=1).double()
+    squares = per_sequence.square().sum().item()
+    total = per_sequence.sum(dim=0).square().sum().item()
+    within = (squares - batch * seq) / (batch * seq * (seq - 1)) if seq > 1 else None
+    across = (total - squares) / (batch * (batch - 1) * seq * seq) if batch > 1 else None
+    return within, across
 
 
 def logit_std(logits: Tensor, visible: Tensor) -> float:
     """Standard deviation over the unmasked entries. logits: [batch, heads, seq, seq], visible: [seq, seq] of bool."""
-    return logits.double()[..., visible].std(correction=0).item()
+    number = logits[..., 0, 0].numel() * visible.sum().item()
+    mean = logits.masked_fill(~visible, 0).sum(dtype=torch.float64).item() / number
+    return frobenius((logits - mean).masked_fill(~visible, 0)) / math.sqrt(number)
 
 
 def participation(weights: Tensor) -> float:
     """Mean over rows of the sum of squared weights. weights: [..., seq], each row summing to 1."""
-    return weights.double().square().sum(dim=-1).mean().item()
+    return frobenius(weights) ** 2 / (weights.numel() // weights.shape[-1])
 
 
 def _unit(x: Tensor) -> Tensor:
-    x = x.double()
-    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    lowest, highest = torch.aminmax(length)
+    if x.dtype == torch.float32 and not (lowest.item() > 1e-14 and highest.item() < 1e18):
+        return _unit(x.double())
+    return x / length

@@ -13,15 +13,23 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from lnmeasure.core.registry import Entry, Registry
+from lnmeasure.core.registry import Entry, Registry, known
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where in the stack an update happens: block from 1, depth L in blocks."""
+    """Where in the stack an update happens: block from 1, depth L in blocks.
+
+    Asking for the depth while stacks of any depth are run at once (stack_depth None) raises DepthAsked.
+    """
 
     block: int
-    depth: int
+    stack_depth: int | None
+
+    @property
+    def depth(self) -> int:
+        """Depth L of the stack, in blocks."""
+        return known(self.stack_depth)
 
 
 @dataclass(frozen=True, kw_only=True)

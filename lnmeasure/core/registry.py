@@ -4,6 +4,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 
+class DepthAsked(Exception):
+    """A placement or init asked how deep the stack is, where stacks of any depth are measured at once."""
+
+
+def known(depth: int | None) -> int:
+    """The depth itself. DepthAsked where it is None, which stands for any."""
+    if depth is None:
+        raise DepthAsked("the depth of the stack was asked for while stacks of many depths are measured at once")
+    return depth
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """A registered function, the equation that is its first docstring line, and where it comes from."""

@@ -34,16 +34,26 @@ class Watch(Protocol):
 
 def forward(x: Tensor, weights: Weights, setting: Setting, watch: Watch) -> Tensor:
     """Hidden states the head reads, [batch, seq, d], from x_0 = x of the same shape."""
-    setup, placement = setting.setup, PLACEMENTS[setting.placement]
-    norm = partial(normalise, setup=setup, watch=watch)
     for block, matrices in enumerate(weights, start=1):
-        watch.enter(block)
-        for name, function in (("attention", attend), ("ffn", feed_forward)):
-            sublayer = partial(function, matrices=matrices, setup=setup, watch=watch)
-            place = Place(block=block, depth=setting.depth)
-            x = placement.function(x, sublayer, [norm] * placement.norms, partial(watch.add, name), place)
-        watch.leave(x)
-    return norm(x) if placement.final_norm else x
+        x = run_block(x, matrices, setting, Place(block=block, stack_depth=setting.depth), watch)
+    return close(x, setting, watch)
+
+
+def run_block(x: Tensor, matrices: dict[str, Tensor], setting: Setting, place: Place, watch: Watch) -> Tensor:
+    """What the next block receives, [batch, seq, d], from what this one does. The depth that counts is the place's."""
+    setup, placement = setting.setup, PLACEMENTS[setting.placement]
+    norms = [partial(normalise, setup=setup, watch=watch)] * placement.norms
+    watch.enter(place.block)
+    for name, function in (("attention", attend), ("ffn", feed_forward)):
+        sublayer = partial(function, matrices=matrices, setup=setup, watch=watch)
+        x = placement.function(x, sublayer, norms, partial(watch.add, name), place)
+    watch.leave(x)
+    return x
+
+
+def close(x: Tensor, setting: Setting, watch: Watch) -> Tensor:
+    """What the head reads, [batch, seq, d], from the last block's output of the same shape."""
+    return normalise(x, setting.setup, watch) if PLACEMENTS[setting.placement].final_norm else x
 
 
 def normalise(x: Tensor, setup: Setup, watch: Watch) -> Tensor:

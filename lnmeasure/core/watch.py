@@ -1,29 +1,53 @@
-"""The instrument: reads every tensor as it passes, forward at once, backward through hooks that keep only norms."""
+"""The instrument: reads every tensor as it passes forward, and what a block's gradients come to."""
 
 import math
-from functools import partial
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from lnmeasure.core import metrics
-from lnmeasure.core.initialise import Weights
 from lnmeasure.records import QUANTITIES, Reading, Setup
 
 
-class Instrument:
-    """Collects the readings of one forward and one backward pass. It is the Watch that measure gives to the stack.
+class Bystander:
+    """A Watch that reads nothing. It remembers the last residual sum, and the input of the last norm.
 
     The un-normalised stream leaving a block is its last residual sum: in post-LN that is the input of the block's
     last norm, in pre-LN the block's output. sigma is taken from the last norm of the whole stack.
     """
 
+    def __init__(self) -> None:
+        self.sum: Tensor | None = None
+        self.divided: Tensor | None = None
+
+    def enter(self, block: int) -> None:
+        """Block number block (from 1) begins."""
+
+    def add(self, sublayer: str, stream: Tensor, branch: Tensor) -> Tensor:
+        """Returns stream + branch, [batch, seq, d]."""
+        self.sum = stream + branch
+        return self.sum
+
+    def attended(self, logits: Tensor | None, visible: Tensor, weights: Tensor) -> None:
+        """Attention has been paid."""
+
+    def normed(self, x: Tensor) -> None:
+        """Remembers what a norm divides, [batch, seq, d]."""
+        self.divided = x.detach()
+
+    def leave(self, output: Tensor) -> None:
+        """The block ends."""
+
+
+class Instrument(Bystander):
+    """The Watch that keeps the readings of one forward pass, and of the backward pass of every depth it stands for."""
+
     def __init__(self, setup: Setup) -> None:
+        super().__init__()
         self._setup = setup
-        self._values: dict[tuple[str, int | None], float | str | None] = {}
+        self._values: dict[tuple[str, int | None, int | None], float | str | None] = {}
         self._block = 0
-        self._sum: Tensor | None = None
-        self._divided: Tensor | None = None
 
     def enter(self, block: int) -> None:
         """Block number block (from 1) begins."""
@@ -32,8 +56,7 @@ class Instrument:
     def add(self, sublayer: str, stream: Tensor, branch: Tensor) -> Tensor:
         """Reads the branch and returns stream + branch, [batch, seq, d]."""
         self.read(f"branch_rms_{sublayer}", metrics.rms(branch.detach()), self._block)
-        self._sum = stream + branch
-        return self._sum
+        return super().add(sublayer, stream, branch)
 
     def attended(self, logits: Tensor | None, visible: Tensor, weights: Tensor) -> None:
         """Reads how wide the attention logits are and how few tokens the weights pick."""
@@ -41,58 +64,49 @@ class Instrument:
             self.read("attention_logit_std", metrics.logit_std(logits.detach(), visible), self._block)
         self.read("attention_participation", metrics.participation(weights.detach()), self._block)
 
-    def normed(self, x: Tensor) -> None:
-        """Remembers the input of the last norm seen, [batch, seq, d]."""
-        self._divided = x.detach()
-
     def leave(self, output: Tensor) -> None:
-        """Reads the finished block and hooks its stream, so that the backward pass leaves its norms here."""
-        block, stream, rows = self._block, self._sum, output.detach()
-        self._sum = None  # the stream's hooks hold the instrument: holding the stream too would keep all of it alive
-        self.read("stream_rms", metrics.rms(stream.detach()), block)
-        self.read("token_cosine", metrics.token_cosine(rows), block)
-        self.read("cross_sequence_cosine", metrics.cross_sequence_cosine(rows), block)
-        stream.register_hook(partial(self._read_gradient, "grad_presum", block))
-        output.register_hook(partial(self._read_gradient, "grad_stream", block))
+        """Reads the finished block."""
+        self.read("stream_rms", metrics.rms(self.sum.detach()), self._block)
+        within, across = metrics.cosines(output.detach())
+        self.read("token_cosine", within, self._block)
+        self.read("cross_sequence_cosine", across, self._block)
 
-    def follow(self, weights: Weights) -> None:
-        """Makes every matrix a leaf whose gradient is reduced to its norm and dropped as soon as it is complete."""
-        for block, matrices in enumerate(weights, start=1):
-            for role, matrix in matrices.items():
-                matrix.requires_grad_().register_post_accumulate_grad_hook(
-                    partial(self._read_weight_gradient, f"grad_{role}", block)
-                )
+    def read(
+        self, quantity: str, value: float | str | None, block: int | None = None, depth: int | None = None
+    ) -> None:
+        """Keeps one number, or the status that says why there is none; None where the quantity does not exist here.
 
-    def read(self, quantity: str, value: float | str | None, block: int | None = None) -> None:
-        """Keeps one number, or the status that says why there is none; None where the quantity does not exist here."""
-        self._values[quantity, block] = value
+        depth says in which stack; None where it is the same in all.
+        """
+        self._values[quantity, block, depth] = value
 
-    def readings(self, depth: int) -> list[Reading]:
-        """Every quantity of the whole stack, then every quantity of each block from 1 to depth."""
-        self.read("top_grad_w2", self._values.get(("grad_w2", depth)))
-        self.read("sigma", self._sigma())
-        whole = [self._reading(name, None) for name, quantity in QUANTITIES.items() if not quantity.per_block]
-        blocks = range(1, depth + 1)
+    def read_sigma(self, depth: int) -> None:
+        """Reads sigma of the stack that ends where the last norm seen was."""
+        rule: Callable = metrics.centred_rms if self._setup.norm == "layernorm" else metrics.rms
+        self.read("sigma", None if self.divided is None else rule(self.divided), depth=depth)
+
+    def read_weight_gradient(self, role: str, gradient: Tensor, block: int, depth: int) -> None:
+        """Reads the gradient of one matrix, [n_out, n_in], in the stack of a depth; the last block's W2 is the top."""
+        value: float | str = metrics.frobenius(gradient)
+        if 0 < value < torch.finfo(gradient.dtype).tiny * math.sqrt(gradient.numel()):
+            value = "underflow"
+        self.read(f"grad_{role}", value, block, depth)
+        if role == "w2" and block == depth:
+            self.read("top_grad_w2", value, depth=depth)
+
+    def read_stream_gradient(self, quantity: str, gradient: Tensor, block: int, depth: int) -> None:
+        """Reads the gradient of the stream, [batch, seq, d], at a block of the stack of a depth."""
+        self.read(quantity, metrics.frobenius(gradient), block, depth)
+
+    def readings(self, depth: int, blocks: bool = True) -> list[Reading]:
+        """Every quantity of the whole stack of a depth, then, where blocks, every quantity of each block from 1."""
+        whole = [self._reading(name, None, depth) for name, quantity in QUANTITIES.items() if not quantity.per_block]
         names = [name for name, quantity in QUANTITIES.items() if quantity.per_block]
-        return whole + [self._reading(name, block) for block in blocks for name in names]
+        each = range(1, depth + 1) if blocks else ()
+        return whole + [self._reading(name, block, depth) for block in each for name in names]
 
-    def _sigma(self) -> float | None:
-        if self._divided is None:
-            return None
-        return (metrics.centred_rms if self._setup.norm == "layernorm" else metrics.rms)(self._divided)
-
-    def _read_gradient(self, quantity: str, block: int, gradient: Tensor) -> None:
-        self.read(quantity, metrics.frobenius(gradient), block)
-
-    def _read_weight_gradient(self, quantity: str, block: int, matrix: Tensor) -> None:
-        gradient = matrix.grad
-        value = metrics.frobenius(gradient)
-        tiny = torch.finfo(gradient.dtype).tiny * math.sqrt(gradient.numel())
-        self.read(quantity, "underflow" if 0 < value < tiny else value, block)
-        matrix.grad = None
-
-    def _reading(self, quantity: str, block: int | None) -> Reading:
-        value = self._values.get((quantity, block))
+    def _reading(self, quantity: str, block: int | None, depth: int) -> Reading:
+        value = self._values.get((quantity, block, depth), self._values.get((quantity, block, None)))
         if value is None or isinstance(value, str):
             return Reading(quantity=quantity, value=None, block=block, status=value or "absent")
         if not math.isfinite(value):
