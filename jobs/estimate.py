@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from jobs.batches import Batch
 from jobs.words import count, duration
 from lnmeasure.records import Setting, Setup
 
 _FLOPS_PER_S = 30e9
 """Assumed for a core when nothing has been measured yet; torch on one core of our machines reached 40 to 90 GFLOP/s."""
 _TORCH_MB = 350.0
+_BYTES = {"float32": 4, "float64": 8, "bfloat16": 2}
 _LIVE_COPIES = 1.5
 """Saved activations are kept once, and temporaries come on top: 1.2 to 1.4 times over the setups tried."""
 
@@ -57,7 +59,7 @@ class Timings:
         _, peak_mb = self._timed.get(setting.setup.name, {}).get(setting.depth, (math.nan, math.nan))
         if not math.isnan(peak_mb):
             return peak_mb
-        return _TORCH_MB + _LIVE_COPIES * activation_mb(setting.setup, setting.depth)
+        return plain_mb(setting.setup, setting.depth)
 
     def of(self, todo: list[Setting], workers: int) -> Estimate:
         """What all of them take with some workers: no less than the longest one alone."""
@@ -74,6 +76,30 @@ class Timings:
         return min(depths, key=lambda depth: abs(depth - setting.depth), default=None)
 
 
+def plain_mb(setup: Setup, depth: int) -> float:
+    """MB a worker takes that keeps all blocks of a stack for the backward pass."""
+    return _TORCH_MB + _LIVE_COPIES * activation_mb(setup, depth)
+
+
+def streaming_mb(setup: Setup, depth: int, depths: int = 1) -> float:
+    """MB a worker takes that keeps one stream tensor per block, and a gradient for each of some depths."""
+    stream = setup.batch * setup.seq_len * setup.width * _BYTES[setup.dtype] / 1e6
+    return plain_mb(setup, 1) + (depth + 2 * depths) * stream
+
+
+def needs_streaming(batch: Batch, share_mb: float) -> bool:
+    """Whether a batch, kept as a whole, would take more than a worker's share of memory."""
+    return not batch.whole_only and plain_mb(batch.settings[0].setup, batch.depth) > share_mb
+
+
+def memory_mb(batch: Batch) -> float:
+    """MB a worker takes for a batch, in its manner."""
+    setup = batch.settings[0].setup
+    if batch.whole_only:
+        return plain_mb(setup, 1)
+    return streaming_mb(setup, batch.depth, len(batch.settings)) if batch.streaming else plain_mb(setup, batch.depth)
+
+
 def flops(setup: Setup, depth: int) -> float:
     """Multiplications and additions of a forward and backward pass: three times those of the forward."""
     tokens = setup.batch * setup.seq_len
@@ -88,4 +114,4 @@ def activation_mb(setup: Setup, depth: int) -> float:
     per_token = depth * (6 * setup.width + 2 * setup.d_ff + 2 * setup.heads * setup.seq_len) + 4 * setup.vocab
     weights = depth * sum(rows * columns for rows, columns in setup.weight_shapes().values())
     weights += 3 * setup.width * setup.vocab
-    return (tokens * per_token + weights) * (8 if setup.dtype == "float64" else 4) / 1e6
+    return (tokens * per_token + weights) * _BYTES[setup.dtype] / 1e6

@@ -1,15 +1,16 @@
 """Grids: which settings the shipped store is made of. A grid is a function that returns Settings, or what it skips."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 
-from lnmeasure.records import Setting, Setup
+from lnmeasure.records import DTYPES, Setting, Setup
 
 PAGE = Setup(name="page")
 """The constants of the page 'how big is the gradient?', with embeddings N(0, 1), as the theory assumes."""
 
 PAGE_DEPTHS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+DEEP_DEPTHS = (128, 256, 512, 1024)
 SEEDS = range(10)
 
 
@@ -21,7 +22,14 @@ class Skipped:
     reason: str
 
 
-Grid = Callable[[], list[Setting | Skipped]]
+@dataclass(frozen=True, kw_only=True)
+class WholeOnly:
+    """A setting of which the whole-stack readings are enough."""
+
+    setting: Setting
+
+
+Grid = Callable[[], list[Setting | Skipped | WholeOnly]]
 
 
 def page() -> list[Setting]:
@@ -33,34 +41,80 @@ def page() -> list[Setting]:
     ]
 
 
-GRIDS: dict[str, Grid] = {"page": page}
+def page_dense() -> list[WholeOnly]:
+    """The depth curve at every depth to 64, for inits that do not depend on depth."""
+    inits = ("xavier_uniform", "xavier_normal")
+    return [
+        WholeOnly(setting=Setting(setup=PAGE, placement=placement, init=init, depth=depth, seed=seed))
+        for placement, init, seed, depth in product(("post", "pre"), inits, SEEDS, range(1, 65))
+    ]
+
+
+def deep() -> list[Setting]:
+    """Stacks of up to a thousand blocks."""
+    inits = ("xavier_uniform", "xavier_residual")
+    return [
+        Setting(setup=PAGE, placement=placement, init=init, depth=depth, seed=seed)
+        for placement, init, depth, seed in product(("post", "pre"), inits, DEEP_DEPTHS, range(3))
+    ]
+
+
+GRIDS: dict[str, Grid] = {"page": page, "page_dense": page_dense, "deep": deep}
 """Every grid the shipped store is made of, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What some grids ask for: by grid each setting once, with the reason for skipping it or None."""
+    """What some grids ask for: by grid each setting once, with the reason for skipping it or None.
+
+    partly holds by grid the keys of settings of which it asks for the whole-stack readings only.
+    """
 
     grids: dict[str, list[tuple[Setting, str | None]]]
+    partly: dict[str, set[str]] = field(default_factory=dict)
 
     def settings(self) -> list[Setting]:
         """Every setting to be measured, once, whatever grids ask for it."""
         asked = {s.key: s for cells in self.grids.values() for s, skipped in cells if skipped is None}
         return list(asked.values())
 
-    def rows(self) -> set[tuple[str, str, str | None]]:
-        """Grid, key and reason of every cell, as the store keeps them."""
-        return {(grid, s.key, skipped) for grid, cells in self.grids.items() for s, skipped in cells}
+    def whole_only(self) -> set[str]:
+        """Keys of the settings of which no grid asks for more than the whole-stack readings."""
+        in_full = {
+            s.key for grid, cells in self.grids.items() for s, _ in cells if s.key not in self.partly.get(grid, ())
+        }
+        return set().union(*self.partly.values()) - in_full
+
+    def rows(self) -> set[tuple[str, str, str | None, bool]]:
+        """Grid, key, reason and whether all readings are asked for, of every cell, as the store keeps them."""
+        return {
+            (grid, s.key, skipped, s.key not in self.partly.get(grid, ()))
+            for grid, cells in self.grids.items()
+            for s, skipped in cells
+        }
 
 
-def plan_of(names: list[str]) -> Plan:
-    """The plan of some grids, of all where names is empty. ValueError for an unknown name."""
+def plan_of(names: list[str], dtype: str = DTYPES[0]) -> Plan:
+    """The plan of some grids, of all where names is empty. ValueError for an unknown name.
+
+    In another precision than the default, grids and setups have names of their own, such as page_float64.
+    """
     for name in names:
         if name not in GRIDS:
             raise ValueError(f"grid is {name!r}: no such grid. Choose one of {', '.join(GRIDS)}.")
-    return Plan(grids={name: _cells(GRIDS[name]()) for name in names or GRIDS})
+    asked = {name: GRIDS[name]() for name in names or GRIDS}
+    if dtype != DTYPES[0]:
+        asked = {f"{name}_{dtype}": [_in_precision(e, dtype) for e in entries] for name, entries in asked.items()}
+    partly = {name: {e.setting.key for e in entries if isinstance(e, WholeOnly)} for name, entries in asked.items()}
+    return Plan(grids={name: _cells(entries) for name, entries in asked.items()}, partly=partly)
 
 
-def _cells(entries: list[Setting | Skipped]) -> list[tuple[Setting, str | None]]:
-    pairs = [(e.setting, e.reason) if isinstance(e, Skipped) else (e, None) for e in entries]
+def _in_precision(entry: Setting | Skipped | WholeOnly, dtype: str) -> Setting | Skipped | WholeOnly:
+    if not isinstance(entry, Setting):
+        return replace(entry, setting=_in_precision(entry.setting, dtype))
+    return replace(entry, setup=replace(entry.setup, name=f"{entry.setup.name}_{dtype}", dtype=dtype))
+
+
+def _cells(entries: list[Setting | Skipped | WholeOnly]) -> list[tuple[Setting, str | None]]:
+    pairs = [(e, None) if isinstance(e, Setting) else (e.setting, getattr(e, "reason", None)) for e in entries]
     return list({setting.key: (setting, reason) for setting, reason in pairs}.values())

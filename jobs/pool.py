@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 
 from jobs import worker
+from jobs.batches import Batch
 from jobs.exits import EngineLost
 from jobs.machine import memory_of_each
 from jobs.stop import SIGNALS, Stop
@@ -26,27 +27,35 @@ _STARTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What a worker does with a setting, and how it gets ready. Both must be importable by name."""
+    """What a worker does with a setting, and how it gets ready. All must be importable by name.
+
+    together is what it does with a batch of several; None where each is a cell of its own.
+    """
 
     cell: Callable[[Setting], Measured] = worker.measure_cell
     prepare: Callable[[int, int | None], None] = worker.prepare
+    together: Callable[[Batch], list[Measured]] | None = None
+
+    def measure(self, batch: Batch) -> list[Measured]:
+        """Every cell of a batch."""
+        return self.together(batch) if self.together else [self.cell(setting) for setting in batch.settings]
 
 
-MEASURING = Work()
+MEASURING = Work(together=worker.measure_batch)
 
 
 def measure_all(
-    todo: list[Setting],
-    suspects: list[Setting],
+    todo: list[Batch],
+    suspects: list[Batch],
     workers: int,
     stop: Stop,
-    may_start: Callable[[Setting], bool] = lambda _: True,
+    may_start: Callable[[Batch], bool] = lambda _: True,
     work: Work = MEASURING,
 ) -> Iterator[Measured | Failed]:
     """Every cell as it finishes or fails; suspects (which failed before) one at a time, the others many at once.
 
-    Once stop is asked, cells in flight are abandoned; a cell that may not start is left out. EngineLost where workers
-    cannot be started at all.
+    A batch in which something fails is tried again cell by cell. Once stop is asked, batches in flight are abandoned;
+    one that may not start is left out. EngineLost where workers cannot be started at all.
     """
     alone, together, killed = deque(suspects), deque(todo), set()
     while (alone or together) and not stop.asked():
@@ -54,60 +63,65 @@ def measure_all(
         waiting, size = (alone, 1) if one_at_a_time else (together, workers)
         window = 1 if one_at_a_time else workers + 1  # one waits, so that no worker does
         for outcome in _one_pool(waiting, size, window, stop, may_start, work):
-            if not isinstance(outcome, _Killed):
+            if not isinstance(outcome, _Again):
                 yield outcome
             elif one_at_a_time:
-                tried = 2 if outcome.setting.key in killed else 1
-                yield Failed(setting=outcome.setting, reason=_KILLED, attempts=tried)
+                (setting,) = outcome.batch.settings
+                yield Failed(setting=setting, reason=_KILLED, attempts=2 if setting.key in killed else 1)
             else:
-                killed.add(outcome.setting.key)
-                alone.append(outcome.setting)
+                alone.extend(outcome.batch.one_by_one())
+                killed |= {setting.key for setting in outcome.batch.settings if outcome.killed}
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Killed:
-    """A cell that was in flight when a worker died."""
+class _Again:
+    """A batch to be tried again cell by cell: a worker died during it (killed), or one of its cells raised."""
 
-    setting: Setting
+    batch: Batch
+    killed: bool
 
 
 _KILLED = "its process was killed, perhaps for memory"
 
 
 def _one_pool(
-    waiting: deque[Setting], size: int, window: int, stop: Stop, may_start: Callable[[Setting], bool], work: Work
-) -> Iterator[Measured | Failed | _Killed]:
-    """What one pool makes of the waiting cells, until none is left, it breaks, or stop is asked."""
+    waiting: deque[Batch], size: int, window: int, stop: Stop, may_start: Callable[[Batch], bool], work: Work
+) -> Iterator[Measured | Failed | _Again]:
+    """What one pool makes of the waiting batches, until none is left, it breaks, or stop is asked."""
     with _started(size, work, stop) as pool:
-        running: dict[Future, Setting] = {}
+        running: dict[Future, Batch] = {}
         broken = False
         while pool and not stop.asked():
             while waiting and len(running) < window and not broken:
-                setting = waiting.popleft()
-                if not may_start(setting):
+                batch = waiting.popleft()
+                if not may_start(batch):
                     continue
                 try:
-                    running[_submit(pool, work.cell, setting)] = setting
+                    running[_submit(pool, work.measure, batch)] = batch
                 except BrokenExecutor:
-                    waiting.appendleft(setting)
+                    waiting.appendleft(batch)
                     broken = True
             if not running:
                 return
             for future in wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED).done:
-                outcome = _outcome(future, running.pop(future))
-                broken = broken or isinstance(outcome, _Killed)
-                yield outcome
-        yield from (_outcome(future, setting) for future, setting in running.items() if future.done())
+                batch = running.pop(future)
+                broken = broken or isinstance(future.exception(), BrokenExecutor)
+                yield from outcomes(future, batch)
+        for future, batch in running.items():
+            if future.done():
+                yield from outcomes(future, batch)
 
 
-def _outcome(future: Future, setting: Setting) -> Measured | Failed | _Killed:
+def outcomes(future: Future, batch: Batch) -> list[Measured] | list[Failed] | list[_Again]:
+    """What became of a batch whose future is done."""
     error = future.exception()
     if error is None:
         return future.result()
-    if isinstance(error, BrokenExecutor):
-        return _Killed(setting=setting)
+    if isinstance(error, BrokenExecutor) or len(batch.settings) > 1:
+        return [_Again(batch=batch, killed=isinstance(error, BrokenExecutor))]
     first_line = str(error).strip().splitlines()[:1]
-    return Failed(setting=setting, reason=": ".join([type(error).__name__, *first_line])[:300])
+    reason = ": ".join([type(error).__name__, *first_line])[:300]
+    return [Failed(setting=batch.settings[0], reason=reason)]
 
 
 @contextmanager

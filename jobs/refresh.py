@@ -5,11 +5,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from jobs import estimate
+from jobs.batches import Batch, in_batches
 from jobs.estimate import Timings
 from jobs.exits import DONE, SOME_FAILED, ends, say
 from jobs.grids import GRIDS, Plan, plan_of
@@ -17,7 +19,7 @@ from jobs.machine import cores, memory_of_each
 from jobs.pool import MEASURING, Work, measure_all
 from jobs.stop import Stop
 from jobs.words import count, duration, seconds, whole_number
-from lnmeasure.records import MEASUREMENT_VERSION, Setting
+from lnmeasure.records import DTYPES, MEASUREMENT_VERSION, Setting
 from lnmeasure.store.building import Building, Measured
 from lnmeasure.store.clock import now
 from lnmeasure.store.errors import StoreBusy, StoreMissing
@@ -37,17 +39,26 @@ class Options:
     every_s: float | None = None
     retry_failed: bool = False
     work: Work = MEASURING
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What a store has: keys measured, attempts of failed cells by key, what grids asked for, and its timings."""
+    """What a store has: keys measured, attempts of failed cells by key, what grids asked for, and its timings.
+
+    partly holds the keys of cells that have their whole-stack readings only.
+    """
 
     keys: set[str]
     attempts: dict[str, int]
-    planned: set[tuple[str, str, str | None]]
+    planned: set[tuple[str, str, str | None, bool]]
     timings: Timings
     older: bool = False
+    partly: set[str] = field(default_factory=set)
+
+    def has(self, plan: Plan) -> set[str]:
+        """Keys of the cells that are measured as far as a plan asks for."""
+        return self.keys | (self.partly & plan.whole_only())
 
 
 @dataclass(kw_only=True)
@@ -69,8 +80,10 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parse(arguments)
     if options.dry_run:
-        return ends(lambda: dry_run(store_path(), plan_of(options.grid), _options(options)))
-    return ends(lambda: refresh(store_path(), plan_of(options.grid), _options(options), Stop().install()))
+        return ends(lambda: dry_run(store_path(), plan_of(options.grid, options.dtype), _options(options)))
+    return ends(
+        lambda: refresh(store_path(), plan_of(options.grid, options.dtype), _options(options), Stop().install())
+    )
 
 
 def dry_run(path: Path, plan: Plan, options: Options) -> int:
@@ -110,13 +123,15 @@ def look(path: Path) -> Held:
         planned=store.planned(),
         timings=Timings(store.ask("timings")),
         older=store.older,
+        partly=store.partly_measured_keys(MEASUREMENT_VERSION),
     )
 
 
 def to_measure(plan: Plan, held: Held, retry_failed: bool) -> list[Setting]:
     """The cells to be measured, longest first: not there, and not failed too often already."""
     limit = sys.maxsize if retry_failed else MOST_ATTEMPTS
-    lacking = [s for s in plan.settings() if s.key not in held.keys and held.attempts.get(s.key, 0) < limit]
+    there = held.has(plan)
+    lacking = [s for s in plan.settings() if s.key not in there and held.attempts.get(s.key, 0) < limit]
     return sorted(lacking, key=held.timings.wall_s, reverse=True)
 
 
@@ -153,7 +168,13 @@ def _measure_and_publish(
 ) -> int:
     from jobs.provenance import commit, package_version, provenance
 
-    held = Held(keys=building.measured_keys(), attempts=building.attempts(), planned=set(), timings=timings)
+    held = Held(
+        keys=building.measured_keys(),
+        attempts=building.attempts(),
+        planned=set(),
+        timings=timings,
+        partly=building.partly_measured_keys(),
+    )
     todo = to_measure(plan, held, options.retry_failed)
     kept = counts.planned - len(todo) - counts.reused
     if kept > 0:
@@ -161,11 +182,11 @@ def _measure_and_publish(
     counts.reused = counts.planned - len(todo)
     building.begin(provenance(options.workers), planned=counts.planned, reused=counts.reused)
     for grid, cells in plan.grids.items():
-        building.plan(grid, cells)
+        building.plan(grid, cells, plan.partly.get(grid, set()))
     began = time.monotonic()
     if todo:
         _register(building)
-        _measure(building, todo, held, options, stop, counts)
+        _measure(building, plan, todo, held, options, stop, counts)
     wall_s = time.monotonic() - began
     fruitless = not (counts.measured or counts.failed or kept > 0)
     if fruitless and (stop.asked() or not is_news or not building.published.exists()):
@@ -177,13 +198,16 @@ def _measure_and_publish(
     return _outcome(stop, counts, len(todo))
 
 
-def _measure(building: Building, todo: list[Setting], held: Held, options: Options, stop: Stop, counts: Counts) -> None:
+def _measure(
+    building: Building, plan: Plan, todo: list[Setting], held: Held, options: Options, stop: Stop, counts: Counts
+) -> None:
     from jobs.progress import Progress  # what only measuring needs is imported where measuring begins
 
     print(f"Measuring takes {held.timings.of(todo, options.workers).words(options.workers)}.")
-    _warn_of_memory(todo, held.timings, options.workers)
-    suspects = [s for s in todo if s.key in held.attempts]
-    others = [s for s in todo if s.key not in held.attempts]
+    batches = _batches(plan, todo, options)
+    _say_memory(batches, options.workers)
+    suspects = [one for batch in batches for one in batch.one_by_one() if one.settings[0].key in held.attempts]
+    others = _batches(plan, [s for s in todo if s.key not in held.attempts], options)
     may_start = _within(options.budget_s, held.timings)
     with Progress(total=sum(s.depth for s in todo)) as progress:
         for cell in measure_all(others, suspects, options.workers, stop, may_start, options.work):
@@ -206,12 +230,25 @@ def _outcome(stop: Stop, counts: Counts, todo: int) -> int:
     return say(f"{count(counts.failed, 'cell')} failed.", SOME_FAILED) if counts.failed else DONE
 
 
-def _within(budget_s: float | None, timings: Timings) -> Callable[[Setting], bool]:
-    """Whether a cell that starts now would, by its estimate, end within the budget."""
+def _batches(plan: Plan, todo: list[Setting], options: Options) -> list[Batch]:
+    """What workers are given: depths that share a forward pass together, streamed where memory asks for it."""
+    from lnmeasure.core.measure import share_prefix
+
+    def may_share(setting: Setting) -> bool:
+        return options.work.together is not None and share_prefix(setting.placement, setting.init)
+
+    share = memory_of_each(options.workers) / 1e6
+    return in_batches(
+        todo, plan.whole_only(), may_share, lambda batch: estimate.needs_streaming(batch, share), options.device
+    )
+
+
+def _within(budget_s: float | None, timings: Timings) -> Callable[[Batch], bool]:
+    """Whether a batch that starts now would, by its estimate, end within the budget."""
     if budget_s is None:
         return lambda _: True
     end = time.monotonic() + budget_s
-    return lambda setting: time.monotonic() + timings.wall_s(setting) <= end
+    return lambda batch: time.monotonic() + sum(map(timings.wall_s, batch.settings)) <= end
 
 
 def _leave_word(path: Path, started: datetime, code: int, counts: Counts, every_s: float | None) -> None:
@@ -237,9 +274,10 @@ def _is_kept(plan: Plan, held: Held) -> bool:
 
 def _say_plan(path: Path, plan: Plan, held: Held, todo: list[Setting]) -> None:
     settings = plan.settings()
-    there = sum(s.key in held.keys for s in settings)
+    has = held.has(plan)
+    there = sum(s.key in has for s in settings)
     given_up = len(settings) - there - len(todo)
-    skipped = sum(reason is not None for _, _, reason in plan.rows())
+    skipped = sum(reason is not None for _, _, reason, _ in plan.rows())
     print(
         f"{path.name}: {count(len(settings), 'cell')} planned, {there} there, {len(todo)} to measure"
         + (f", {skipped} skipped" if skipped else "")
@@ -250,8 +288,11 @@ def _say_plan(path: Path, plan: Plan, held: Held, todo: list[Setting]) -> None:
         print("The store has an older schema; a refresh brings it to this one and measures nothing again for that.")
 
 
-def _warn_of_memory(todo: list[Setting], timings: Timings, workers: int) -> None:
-    share, need = memory_of_each(workers) / 1e6, max(map(timings.peak_mb, todo))
+def _say_memory(batches: list[Batch], workers: int) -> None:
+    streamed = sum(len(batch.settings) for batch in batches if batch.streaming)
+    if streamed:
+        print(f"{count(streamed, 'cell')} measured block by block, for whole stacks would not fit in memory.")
+    share, need = memory_of_each(workers) / 1e6, max(map(estimate.memory_mb, batches))
     if need > share:
         print(
             f"Each worker may take {share:.0f} MB and some cells are expected to need {need:.0f}: try fewer --workers."
@@ -285,7 +326,13 @@ def _register(building: Building) -> None:
 
 
 def _options(given: argparse.Namespace) -> Options:
-    return Options(workers=given.workers, budget_s=given.budget, every_s=given.every, retry_failed=given.retry_failed)
+    return Options(
+        workers=given.workers,
+        budget_s=given.budget,
+        every_s=given.every,
+        retry_failed=given.retry_failed,
+        device=given.device,
+    )
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -300,6 +347,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--budget", type=seconds, metavar="TIME", help=f"start no cell that would end after this, {span}")
     add("--every", type=seconds, metavar="TIME", help=f"how often the schedule runs this, {span}: the page warns by it")
     add("--retry-failed", action="store_true", help=f"try cells again that failed {MOST_ATTEMPTS} times")
+    add("--device", default="cpu", help="torch device that measures, such as cuda (default cpu); draws are the same")
+    precision = "measure the grids in this precision, as grids and setups of their own (page_float64); default float32"
+    add("--dtype", choices=DTYPES, default=DTYPES[0], help=precision)
     return parser.parse_args(arguments)
 
 

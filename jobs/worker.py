@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from jobs.batches import Batch
 from lnmeasure.records import Setting
 from lnmeasure.store.building import Measured
 from lnmeasure.store.clock import now
@@ -16,6 +17,10 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h: the signal a process gets when its paren
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
+    "MALLOC_TRIM_THRESHOLD_": str(
+        2**30
+    ),  # large tensors come and go: glibc keeps their pages instead of giving them back
+    "MALLOC_MMAP_THRESHOLD_": str(2**30),
 }
 
 
@@ -47,13 +52,25 @@ def prepare(driver: int, memory: int | None) -> None:
 
 def measure_cell(setting: Setting) -> Measured:
     """Measure one setting, with the time and the memory it took."""
-    from lnmeasure.core.measure import measure
+    (measured,) = measure_batch(Batch(settings=(setting,)))
+    return measured
 
+
+def measure_batch(batch: Batch) -> list[Measured]:
+    """Measure a batch. Each cell gets its share of the time, by depth, and the memory of all."""
+    from lnmeasure.core.measure import Manner, measure_together
+
+    manner = Manner(streaming=batch.streaming, whole_only=batch.whole_only, device=batch.device)
     _forget_peak()
     began = time.perf_counter()
-    readings = measure(setting)
+    measured = measure_together(batch.settings, manner)
     wall_s = time.perf_counter() - began
-    return Measured(setting=setting, readings=readings, measured_at=now(), wall_s=wall_s, peak_mb=_peak_mb())
+    share = wall_s / sum(setting.depth for setting in batch.settings)
+    made = {"measured_at": now(), "peak_mb": _peak_mb()}
+    return [
+        Measured(setting=setting, readings=readings, wall_s=share * setting.depth, **made)
+        for setting, readings in zip(batch.settings, measured, strict=True)
+    ]
 
 
 def _forget_peak() -> None:

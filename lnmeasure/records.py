@@ -17,7 +17,8 @@ ACTIVATIONS = ("relu", "gelu")
 NORMS = ("layernorm", "rmsnorm")
 INPUTS = ("tokens", "gaussian")
 DATA = ("uniform", "zipf")
-DTYPES = ("float32", "float64")
+DTYPES = ("float32", "float64", "bfloat16")
+"""The first is what grids measure in, the second is for checks; bfloat16 keeps three digits: only where asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)

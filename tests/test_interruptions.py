@@ -199,7 +199,7 @@ def test_a_grid_gives_each_setting_once_and_keeps_reasons(monkeypatch):
     asked = plan_of(["odd"])
     assert asked.settings() == [first]
     assert len(asked.grids["odd"]) == 2
-    assert asked.rows() == {("odd", first.key, None), ("odd", second.key, "why not")}
+    assert asked.rows() == {("odd", first.key, None, True), ("odd", second.key, "why not", True)}
 
 
 def test_whole_stack_readings_count_as_no_full_measurement_and_never_replace_one(store_at):

@@ -1,4 +1,4 @@
-"""Every manner of measuring gives the numbers of measuring one cell alone, bit for bit, over all placements and inits."""
+"""Every manner of measuring gives the numbers of measuring a cell alone, bit for bit, over all placements and inits."""
 
 from dataclasses import replace
 

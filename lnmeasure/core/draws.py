@@ -21,17 +21,20 @@ def raw_draw(seed: int, role: str, block: int, shape: tuple[int, ...]) -> Tensor
     size = math.prod(shape)
     words = np.random.PCG64DXSM(int.from_bytes(digest, "little")).random_raw((size + 1) // 2)
     bins = words.astype("<u8", copy=False).view("<u4")[:size]
-    return torch.from_numpy((bins + 0.5) / 2.0**32).reshape(shape)
+    raw = bins.astype(np.float64)
+    raw += 0.5
+    raw /= 2.0**32
+    return torch.from_numpy(raw).reshape(shape)
 
 
 def uniform(raw: Tensor, bound: float) -> Tensor:
     """U(-bound, bound): the raw draw scaled. Standard deviation bound / sqrt(3)."""
-    return (2 * raw - 1) * bound
+    return (2 * raw).sub_(1).mul_(bound)
 
 
 def normal(raw: Tensor, std: float) -> Tensor:
     """N(0, std^2): the raw draw through the inverse of the normal distribution function."""
-    return torch.special.ndtri(raw) * std
+    return (2 * raw).sub_(1).erfinv_().mul_(math.sqrt(2) * std)
 
 
 def integers(seed: int, role: str, setup: Setup) -> Tensor:

@@ -39,6 +39,7 @@ def cosines(x: Tensor) -> tuple[float | None, float | None]:
 
     x: [batch, seq, d]. None where there is no pair: the first for seq = 1, the second for batch = 1.
     """
+    x = _at_least_single(x)
     batch, seq, _ = x.shape
     per_sequence = _unit(x).sum(dim=1).double()
     squares = per_sequence.square().sum().item()
@@ -50,14 +51,20 @@ def cosines(x: Tensor) -> tuple[float | None, float | None]:
 
 def logit_std(logits: Tensor, visible: Tensor) -> float:
     """Standard deviation over the unmasked entries. logits: [batch, heads, seq, seq], visible: [seq, seq] of bool."""
-    number = logits[..., 0, 0].numel() * visible.sum().item()
-    mean = logits.masked_fill(~visible, 0).sum(dtype=torch.float64).item() / number
-    return frobenius((logits - mean).masked_fill(~visible, 0)) / math.sqrt(number)
+    logits = _at_least_single(logits)
+    flat, mask = logits.reshape(-1, visible.numel()), visible.flatten().to(logits.dtype)
+    number = len(flat) * visible.sum().item()
+    mean = (flat @ mask).double().sum().item() / number
+    return frobenius((flat - mean).mul_(mask)) / math.sqrt(number)
 
 
 def participation(weights: Tensor) -> float:
     """Mean over rows of the sum of squared weights. weights: [..., seq], each row summing to 1."""
     return frobenius(weights) ** 2 / (weights.numel() // weights.shape[-1])
+
+
+def _at_least_single(x: Tensor) -> Tensor:
+    return x if x.dtype in (torch.float32, torch.float64) else x.double()
 
 
 def _unit(x: Tensor) -> Tensor:

@@ -65,14 +65,16 @@ def normalise(x: Tensor, setup: Setup, watch: Watch) -> Tensor:
 
 def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -> Tensor:
     """Multi-head self-attention without biases. x: [batch, seq, d] -> [batch, seq, d]."""
-    values = _heads(F.linear(x, matrices["wv"]), setup)
+    roles = [role for role in ("wq", "wk", "wv") if role in matrices]
+    projected = F.linear(x, torch.cat([matrices[role] for role in roles])).split(setup.width, dim=-1)
+    *queries_and_keys, values = (_heads(part, setup) for part in projected)
     visible = torch.ones(setup.seq_len, setup.seq_len, dtype=torch.bool, device=x.device)
     if setup.attention == "causal":
         visible = visible.tril()
     if setup.attention == "uniform":
         logits, weights = None, visible.to(x.dtype) / setup.seq_len
     else:
-        queries, keys = (_heads(F.linear(x, matrices[role]), setup) for role in ("wq", "wk"))
+        queries, keys = queries_and_keys
         logits = queries @ keys.transpose(-1, -2) / math.sqrt(setup.d_head)
         weights = logits.masked_fill(~visible, -math.inf).softmax(dim=-1)
     watch.attended(logits, visible, weights)
@@ -82,7 +84,8 @@ def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -
 
 def feed_forward(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -> Tensor:
     """W2 activation(W1 x), without biases. x: [batch, seq, d] -> [batch, seq, r d] -> [batch, seq, d]."""
-    return F.linear(getattr(F, setup.activation)(F.linear(x, matrices["w1"])), matrices["w2"])
+    inner = F.linear(x, matrices["w1"])
+    return F.linear(inner.relu_() if setup.activation == "relu" else F.gelu(inner), matrices["w2"])
 
 
 def _heads(x: Tensor, setup: Setup) -> Tensor:

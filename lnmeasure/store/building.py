@@ -1,6 +1,6 @@
 """The writer: a building file beside the published store, cells committed as they come, then published."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import datetime
@@ -67,6 +67,10 @@ class Building:
         """Keys of the fully measured cells the building file holds at this MEASUREMENT_VERSION."""
         return measured_keys(self._connection, MEASUREMENT_VERSION)
 
+    def partly_measured_keys(self) -> set[str]:
+        """Keys of the cells that have their whole-stack readings only, at this MEASUREMENT_VERSION."""
+        return measured_keys(self._connection, MEASUREMENT_VERSION, in_full=False)
+
     def attempts(self) -> dict[str, int]:
         """How often each failed cell was tried, by key."""
         return attempts(self._connection)
@@ -90,11 +94,15 @@ class Building:
             self._connection.execute("DELETE FROM registered WHERE kind = ?", [kind])
             insert(self._connection, "registered", [[kind, *entry] for entry in entries])
 
-    def plan(self, grid: str, cells: Iterable[tuple[Setting, str | None]]) -> None:
-        """Keep what a grid asks for: its settings, each with the reason for which it is skipped, or None."""
+    def plan(self, grid: str, cells: Iterable[tuple[Setting, str | None]], partly: Set[str] = frozenset()) -> None:
+        """Keep what a grid asks for: its settings, each with the reason for which it is skipped, or None.
+
+        partly holds the keys of those of which it asks for the whole-stack readings only.
+        """
+        rows = [[grid, s.key, *place(s), skipped, s.key not in partly] for s, skipped in cells]
         with self._transaction():
             self._connection.execute("DELETE FROM planned WHERE grid = ?", [grid])
-            insert(self._connection, "planned", [[grid, s.key, *place(s), skipped] for s, skipped in cells])
+            insert(self._connection, "planned", rows)
 
     def add(self, cell: Measured) -> None:
         """Commit one finished cell, in the place of any earlier measurement of the same setting.

@@ -99,13 +99,17 @@ class Store:
         """Keys of the cells that hold a full measurement of this MEASUREMENT_VERSION."""
         return measured_keys(self._connection.cursor(), version)
 
+    def partly_measured_keys(self, version: int) -> set[str]:
+        """Keys of the cells that hold their whole-stack readings only, of this MEASUREMENT_VERSION."""
+        return measured_keys(self._connection.cursor(), version, in_full=False)
+
     def attempts(self) -> dict[str, int]:
         """How often each failed cell was tried, by key."""
         return attempts(self._connection.cursor())
 
-    def planned(self) -> set[tuple[str, str, str | None]]:
-        """Grid, key and reason for skipping of every cell that grids asked for when the store was published."""
-        return set(self._connection.cursor().execute("SELECT grid, key, skipped FROM planned").fetchall())
+    def planned(self) -> set[tuple[str, str, str | None, bool]]:
+        """What grids asked for when the store was published: grid, key, reason for skipping, whether all readings."""
+        return set(self._connection.cursor().execute('SELECT grid, key, skipped, "full" FROM planned').fetchall())
 
     def broken_invariants(self) -> list[str]:
         """In words, every rule the store breaks: about its rows, and about its views where our DuckDB wrote them."""
@@ -119,9 +123,10 @@ class Store:
         return dict(zip([column[0] for column in cursor.description], cursor.fetchall()[0], strict=True))
 
 
-def measured_keys(connection: duckdb.DuckDBPyConnection, version: int) -> set[str]:
-    """Keys of the fully measured cells a connection sees."""
-    rows = connection.execute('SELECT key FROM cell WHERE measurement_version = ? AND "full"', [version]).fetchall()
+def measured_keys(connection: duckdb.DuckDBPyConnection, version: int, in_full: bool = True) -> set[str]:
+    """Keys of the fully measured cells a connection sees, or of those that have their whole-stack readings only."""
+    statement = 'SELECT key FROM cell WHERE measurement_version = ? AND "full" = ?'
+    rows = connection.execute(statement, [version, in_full]).fetchall()
     return {key for (key,) in rows}
 
 

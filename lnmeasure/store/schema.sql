@@ -32,10 +32,11 @@ CREATE TABLE block_reading (
     grad_wv FLOAT, grad_wo FLOAT, grad_stream FLOAT, grad_presum FLOAT, token_cosine FLOAT,
     cross_sequence_cosine FLOAT, attention_logit_std FLOAT, attention_participation FLOAT
 );
--- What the grids ask for, cell by cell; skipped says why a cell is left out on purpose.
+-- What the grids ask for, cell by cell; skipped says why a cell is left out on purpose, full whether every reading is
+-- asked for or those of the whole stack only.
 CREATE TABLE planned (
     grid VARCHAR NOT NULL, key VARCHAR NOT NULL, setup VARCHAR NOT NULL, placement VARCHAR NOT NULL,
-    init VARCHAR NOT NULL, depth INTEGER NOT NULL, seed INTEGER NOT NULL, skipped VARCHAR
+    init VARCHAR NOT NULL, depth INTEGER NOT NULL, seed INTEGER NOT NULL, skipped VARCHAR, "full" BOOLEAN NOT NULL
 );
 -- Cells that raised an error or killed their process, and how often; gone once the cell is measured.
 CREATE TABLE failure (
@@ -239,12 +240,12 @@ FROM refresh;
 -- The key implies the setup: joining on it as well lets a filter reach the cells.
 CREATE VIEW coverage AS
 SELECT planned.grid, planned.setup, planned.placement, planned.init, planned.depth, count(*)::INTEGER AS planned,
-    count(*) FILTER (planned.skipped IS NULL AND cell."full")::INTEGER AS ok,
+    count(*) FILTER (planned.skipped IS NULL AND cell."full" >= planned."full")::INTEGER AS ok,
     count(*) FILTER (planned.skipped IS NOT NULL)::INTEGER AS skipped,
-    count(*) FILTER (planned.skipped IS NULL AND NOT coalesce(cell."full", false) AND failure.key IS NOT NULL)::INTEGER
-        AS failed,
-    count(*) FILTER (planned.skipped IS NULL AND NOT coalesce(cell."full", false) AND failure.key IS NULL)::INTEGER
-        AS missing,
+    count(*) FILTER (planned.skipped IS NULL AND NOT coalesce(cell."full" >= planned."full", false)
+        AND failure.key IS NOT NULL)::INTEGER AS failed,
+    count(*) FILTER (planned.skipped IS NULL AND NOT coalesce(cell."full" >= planned."full", false)
+        AND failure.key IS NULL)::INTEGER AS missing,
     string_agg(DISTINCT coalesce(planned.skipped, failure.reason), '; ' ORDER BY coalesce(planned.skipped, failure.reason))
         AS reason
 FROM planned LEFT JOIN cell USING (key, setup) LEFT JOIN failure USING (key, setup)

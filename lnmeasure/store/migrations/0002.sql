@@ -2,3 +2,6 @@
 ALTER TABLE cell ADD COLUMN "full" BOOLEAN;
 UPDATE cell SET "full" = true;
 ALTER TABLE cell ADD COLUMN peak_mb FLOAT;
+CREATE TABLE planned (
+    grid VARCHAR, "key" VARCHAR, setup VARCHAR, placement VARCHAR, init VARCHAR, depth INTEGER, seed INTEGER, skipped VARCHAR
+);

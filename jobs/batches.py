@@ -1,0 +1,52 @@
+"""Batches: which cells one worker measures in one go, and in which manner."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from lnmeasure.records import Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Settings measured in one go, which differ in depth only, and how: see core.measure.Manner."""
+
+    settings: tuple[Setting, ...]
+    whole_only: bool = False
+    streaming: bool = False
+    device: str = "cpu"
+
+    @property
+    def depth(self) -> int:
+        """The deepest of its settings, which decides the memory it takes."""
+        return max(setting.depth for setting in self.settings)
+
+    def one_by_one(self) -> list["Batch"]:
+        """The same settings in the same manner, each by itself."""
+        return [replace(self, settings=(setting,)) for setting in self.settings]
+
+
+def in_batches(
+    todo: Iterable[Setting],
+    whole_only: set[str],
+    may_share: Callable[[Setting], bool],
+    needs_streaming: Callable[[Batch], bool],
+    device: str = "cpu",
+) -> list[Batch]:
+    """Settings that share a forward pass together, the others by themselves; in the order of each one's first setting.
+
+    whole_only holds the keys of settings of which the whole-stack readings are enough.
+    """
+    order = {setting: place for place, setting in enumerate(todo)}
+
+    def family(setting: Setting) -> tuple:
+        alone = setting.depth if not may_share(setting) else 0
+        kind = replace(setting, depth=1)
+        return repr(kind), alone, setting.key in whole_only
+
+    found = []
+    for (*_, partly), members in groupby(sorted(order, key=family), key=family):
+        settings = tuple(sorted(members, key=order.__getitem__))
+        batch = Batch(settings=settings, whole_only=partly, device=device)
+        found.append(replace(batch, streaming=needs_streaming(batch)))
+    return sorted(found, key=lambda batch: order[batch.settings[0]])
