@@ -56,6 +56,7 @@ soak: $(VENV)/test
 benchmark: $(VENV)/test
 	@echo "Measuring speeds"
 	@$(RUN) -m jobs.benchmark $(ARGS)
+	@$(RUN) -m jobs.benchmark_store
 
 picture: $(VENV)/test
 	@echo "Drawing data/top_gradient.svg"

@@ -57,8 +57,9 @@ SELECT 1, TIMESTAMP '2026-01-01', TIMESTAMP '2026-01-02', count(*), count(*) FIL
     count(*) FILTER (state = 'failed'), '0', '0', '3', 'invented', 1, 86400.0
 FROM wish;
 
-INSERT INTO planned (grid, key, setup, placement, init, depth, seed, skipped)
-SELECT setup, key, setup, placement, init, depth, seed, CASE WHEN state = 'skipped' THEN 'invented: left out' END
+INSERT INTO planned (grid, key, setup, placement, init, depth, seed, skipped, "full")
+SELECT setup, key, setup, placement, init, depth, seed, CASE WHEN state = 'skipped' THEN 'invented: left out' END,
+    true
 FROM wish ORDER BY setup, placement, init, depth, seed;
 
 INSERT INTO failure (key, setup, placement, init, depth, seed, attempts, reason, failed_at, refresh)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs import benchmark
+from jobs import benchmark_store as benchmark
 from jobs.exits import BAD_ARGUMENTS, DONE, SOME_FAILED
 from lnmeasure.store.comments import VIEWS
 from lnmeasure.store.reader import Store
