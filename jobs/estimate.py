@@ -54,20 +54,33 @@ class Timings:
         wall_s, _ = self._timed[setting.setup.name][near]
         return wall_s * setting.depth / near
 
-    def peak_mb(self, setting: Setting) -> float:
-        """MB one worker takes for a cell: measured at the same setup and depth, else by counting activations."""
-        _, peak_mb = self._timed.get(setting.setup.name, {}).get(setting.depth, (math.nan, math.nan))
-        if not math.isnan(peak_mb):
-            return peak_mb
-        return plain_mb(setting.setup, setting.depth)
+    def peak_mb(self, batch: Batch) -> float:
+        """MB one worker takes: measured at the same setup and depth where kept whole, else by counting tensors."""
+        _, peak_mb = self._timed.get(batch.settings[0].setup.name, {}).get(batch.depth, (math.nan, math.nan))
+        if math.isnan(peak_mb) or batch.streaming or batch.whole_only:
+            return memory_mb(batch)
+        return peak_mb
 
-    def of(self, todo: list[Setting], workers: int) -> Estimate:
+    def batch_s(self, batch: Batch) -> float:
+        """Seconds a batch takes: a third of a cell's time is its forward pass, and one to the deepest serves all.
+
+        Of the whole stack only, each depth adds about a block to that. Streaming runs each block forward once more.
+        """
+        forward_s = max(map(self.wall_s, batch.settings)) / 3
+        if batch.whole_only:
+            return forward_s * (1 + len(batch.settings) / batch.depth)
+        if len(batch.settings) == 1:
+            return forward_s * (4 if batch.streaming else 3)
+        backward_s = sum(map(self.wall_s, batch.settings)) * 2 / 3
+        return forward_s * (2 if batch.streaming else 1) + backward_s
+
+    def of(self, batches: list[Batch], workers: int) -> Estimate:
         """What all of them take with some workers: no less than the longest one alone."""
-        times = [self.wall_s(setting) for setting in todo]
+        times = [self.batch_s(batch) for batch in batches]
         return Estimate(
             wall_s=max(sum(times) / workers, max(times, default=0.0)),
-            peak_mb=max(map(self.peak_mb, todo), default=0.0),
-            told=all(self._nearest(setting) is not None for setting in todo),
+            peak_mb=max(map(self.peak_mb, batches), default=0.0),
+            told=all(self._nearest(setting) is not None for batch in batches for setting in batch.settings),
         )
 
     def _nearest(self, setting: Setting) -> int | None:

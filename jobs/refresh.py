@@ -92,7 +92,8 @@ def dry_run(path: Path, plan: Plan, options: Options) -> int:
     todo = to_measure(plan, held, options.retry_failed)
     _say_plan(path, plan, held, todo)
     if todo:
-        print(f"It would take {held.timings.of(todo, options.workers).words(options.workers)}.")
+        batches = _batches(plan, todo, options)
+        print(f"It would take {held.timings.of(batches, options.workers).words(options.workers)}.")
     return DONE
 
 
@@ -203,8 +204,8 @@ def _measure(
 ) -> None:
     from jobs.progress import Progress  # what only measuring needs is imported where measuring begins
 
-    print(f"Measuring takes {held.timings.of(todo, options.workers).words(options.workers)}.")
     batches = _batches(plan, todo, options)
+    print(f"Measuring takes {held.timings.of(batches, options.workers).words(options.workers)}.")
     _say_memory(batches, options.workers)
     suspects = [one for batch in batches for one in batch.one_by_one() if one.settings[0].key in held.attempts]
     others = _batches(plan, [s for s in todo if s.key not in held.attempts], options)
@@ -232,10 +233,13 @@ def _outcome(stop: Stop, counts: Counts, todo: int) -> int:
 
 def _batches(plan: Plan, todo: list[Setting], options: Options) -> list[Batch]:
     """What workers are given: depths that share a forward pass together, streamed where memory asks for it."""
-    from lnmeasure.core.measure import share_prefix
+    try:
+        from lnmeasure.core.measure import share_prefix
+    except ModuleNotFoundError:  # a plan is made without torch too: then as if nothing were shared
+        share_prefix = None
 
     def may_share(setting: Setting) -> bool:
-        return options.work.together is not None and share_prefix(setting.placement, setting.init)
+        return bool(options.work.together and share_prefix and share_prefix(setting.placement, setting.init))
 
     share = memory_of_each(options.workers) / 1e6
     return in_batches(
@@ -248,7 +252,7 @@ def _within(budget_s: float | None, timings: Timings) -> Callable[[Batch], bool]
     if budget_s is None:
         return lambda _: True
     end = time.monotonic() + budget_s
-    return lambda batch: time.monotonic() + sum(map(timings.wall_s, batch.settings)) <= end
+    return lambda batch: time.monotonic() + timings.batch_s(batch) <= end
 
 
 def _leave_word(path: Path, started: datetime, code: int, counts: Counts, every_s: float | None) -> None:

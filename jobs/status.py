@@ -73,7 +73,8 @@ def _age(then) -> str:  # noqa: ANN001
 def _say_grid(name: str, held: Held) -> int:
     plan = plan_of([name])
     settings = plan.settings()
-    measured, todo = sum(s.key in held.keys for s in settings), len(to_measure(plan, held, retry_failed=False))
+    has = held.has(plan)
+    measured, todo = sum(s.key in has for s in settings), len(to_measure(plan, held, retry_failed=False))
     skipped = sum(reason is not None for _, _, reason, _ in plan.rows())
     failed = sum(s.key in held.attempts for s in settings)
     print(f"grid {name}: {measured} of {len(settings)} cells, {todo} to measure, {failed} failed, {skipped} skipped")

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from jobs import exits, grids, refresh, status
+from jobs.batches import Batch
 from jobs.estimate import Timings
 from jobs.grids import Plan, Skipped, plan_of
 from jobs.pool import Work
@@ -242,9 +243,12 @@ def test_a_dry_run_estimates_time_and_memory_from_earlier_timings(monkeypatch, c
     assert "2 to measure" in said
     assert "from earlier timings" in said
     timed = Timings(Store(SHIPPED).ask("timings"))
-    known = [rows(SHIPPED, f"SELECT median(wall_s) AS s FROM by_cell WHERE depth = {d}")[0]["s"] for d in (24, 64)]
+    known = [
+        rows(SHIPPED, f'SELECT median(wall_s) AS s FROM by_cell WHERE depth = {d} AND "full"')[0]["s"] for d in (24, 64)
+    ]
     assert [timed.wall_s(setting) for setting in more] == pytest.approx(known)
-    assert timed.of(more, 2).wall_s == pytest.approx(max(*known, sum(known) / 2))
+    batches = [Batch(settings=(setting,)) for setting in more]
+    assert timed.of(batches, 2).wall_s == pytest.approx(max(*known, sum(known) / 2))
 
 
 def test_without_timings_time_and_memory_are_estimated_within_a_factor_of_three():
@@ -252,7 +256,7 @@ def test_without_timings_time_and_memory_are_estimated_within_a_factor_of_three(
 
     setting = Setting(setup=Setup(name="page"), placement="pre", init="gpt2", depth=12, seed=5)
     guess, measured = Timings.none(), measure_cell(setting)
-    assert 1 / 3 < guess.peak_mb(setting) / measured.peak_mb < 3
+    assert 1 / 3 < guess.peak_mb(Batch(settings=(setting,))) / measured.peak_mb < 3
     assert 1 / 5 < guess.wall_s(setting) / measured.wall_s < 5, "machines differ more in speed than in memory"
 
 
