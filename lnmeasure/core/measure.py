@@ -1,6 +1,7 @@
 """measure: a Setting becomes its Readings. Settings that differ in depth only may share one forward pass."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -99,9 +100,9 @@ class _Segment:
     sum: Tensor
     output: Tensor
 
-    def pull(self, wanted: dict[str, Tensor], cotangent: Tensor, again: bool = False) -> dict[str, Tensor]:
-        """Gradients with respect to what is wanted, from the one on the output. again: the segment is pulled later."""
-        gradients = torch.autograd.grad(self.output, list(wanted.values()), cotangent, retain_graph=again)
+    def pull(self, wanted: dict[str, Tensor], cotangent: Tensor) -> dict[str, Tensor]:
+        """Gradients with respect to what is wanted, from the one on the output; as often as one likes."""
+        gradients = torch.autograd.grad(self.output, list(wanted.values()), cotangent, retain_graph=True)
         return dict(zip(wanted, gradients, strict=True))
 
 
@@ -122,12 +123,15 @@ class _Pass:
         self._instrument.read("embedding_rms", metrics.rms(x))
         kept: list[_Segment | Tensor] = []
         cotangents: dict[int, Tensor] = {}
+        # one tensor for all: a thousand small ones between what comes and goes would take twice the memory
+        keeps_streams = self._manner.streaming and not self._manner.whole_only
+        inputs = x.new_empty(self._setting.depth, *x.shape) if keeps_streams else None
         for block in range(1, self._setting.depth + 1):
             segment = self._run(x, block)
             if block in self._depths:
                 cotangents[block] = self._end(segment, head, targets)
             if not self._manner.whole_only:
-                kept.append(segment.input if self._manner.streaming else segment)
+                kept.append(segment if inputs is None else inputs[block - 1].copy_(x))
             x = segment.output.detach()
             del segment
         if not self._manner.whole_only:
@@ -171,21 +175,38 @@ class _Pass:
             block, segment = len(kept), kept.pop()
             if isinstance(segment, Tensor):
                 segment = self._segment(segment, block, Bystander(), graph=True)
-            reaching = [depth for depth in self._depths if depth >= block]
-            for depth in reaching:
-                cotangents[depth] = self._pull(segment, cotangents[depth], depth, again=depth != reaching[-1])
+            for depth in self._depths:
+                if depth >= block:
+                    cotangents[depth] = self._pull(segment, cotangents[depth], depth)
 
-    def _pull(self, segment: _Segment, cotangent: Tensor, depth: int, again: bool) -> Tensor:
-        """Read every gradient at one block of the stack of a depth. The gradient on the block's input, but for x_0."""
+    def _pull(self, segment: _Segment, cotangent: Tensor, depth: int) -> Tensor:
+        """Read every gradient at one block of the stack of a depth. The gradient on the block's input, but for x_0.
+
+        Subnormal numbers count as zero, which spares hours of slow arithmetic on what no reading feels: in deep post-LN
+        the gradient of all tokens but a sequence's first falls below them. Where a matrix comes to zero by it, all
+        is done again with them, to tell an underflow from a zero.
+        """
         streams = {"input": segment.input} if segment.input.requires_grad else {}
         streams |= {} if segment.sum is segment.output else {"sum": segment.sum}
         wanted = streams | segment.matrices
-        gradients = segment.pull(wanted, cotangent, again)
+        with _subnormals_are_zero():
+            gradients = segment.pull(wanted, cotangent)
+        if not all(gradients[role].any() for role in segment.matrices):
+            gradients = segment.pull(wanted, cotangent)
         for role in segment.matrices:
             self._instrument.read_weight_gradient(role, gradients[role], segment.block, depth)
         self._instrument.read_stream_gradient("grad_stream", cotangent, segment.block, depth)
         self._instrument.read_stream_gradient("grad_presum", gradients.get("sum", cotangent), segment.block, depth)
         return gradients.get("input", cotangent)
+
+
+@contextmanager
+def _subnormals_are_zero() -> Iterator[None]:
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def _require_alike(settings: Sequence[Setting]) -> None:

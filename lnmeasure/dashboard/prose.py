@@ -219,9 +219,15 @@ def setup_line(setup: Row, seeds: Row, init: str) -> str:
         f"sequence length {setup.seq_len}, batch {setup.batch}, vocabulary {setup.vocab}, embeddings "
         f"N(0, {setup.embedding_std:g}²) and {head} (unless the init draws both itself, as gpt2 does), no positions, "
         f"no biases, {setup.data} random tokens and independent random targets, mean cross-entropy, one backward pass "
-        f"at initialisation in {setup.dtype}. Every point is a mean over {seeds.n_seeds} seeds with its 95 % t "
+        f"at initialisation in {setup.dtype}. Every point is a mean over {seed_range(seeds)} with its 95 % t "
         "interval; a ratio is a geometric mean of per-seed ratios."
     )
+
+
+def seed_range(seeds: Row) -> str:
+    """How many seeds the points of a setup are means over."""
+    fewest, most = seeds.fewest_seeds, seeds.n_seeds
+    return f"{most} seeds" if fewest == most else f"{fewest} to {most} seeds (each point says how many)"
 
 
 def _outside(value: float, low: float, high: float) -> bool | None:

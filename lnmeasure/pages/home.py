@@ -29,7 +29,7 @@ def header() -> None:
     meta = store.meta
     st.caption(
         f"**lnmeasure** · generation {meta['generation']} · {meta['published_at']:%Y-%m-%d} UTC · "
-        f"{seeds.n_seeds} seeds · measured by commit {seeds.commit or 'unknown'}{refreshed}"
+        f"{prose.seed_range(seeds)} · measured by commit {seeds.commit or 'unknown'}{refreshed}"
     )
 
 

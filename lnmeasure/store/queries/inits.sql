@@ -1,7 +1,7 @@
--- one row per init with a depth at which the setup is measured for post and pre
+-- one row per init with a depth at which the setup is measured in full for post and pre
 WITH common AS (
     SELECT init, depth FROM by_cell
-    WHERE setup = $setup AND placement IN ('post', 'pre')
+    WHERE setup = $setup AND placement IN ('post', 'pre') AND "full"
     GROUP BY init, depth
     HAVING count(DISTINCT placement) = 2
 )
