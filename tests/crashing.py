@@ -161,7 +161,8 @@ def to_schema_1(file: Path, logged: bool = False) -> None:
         for (table,) in connection.execute(names).fetchall():
             columns = ", ".join(name for name, *_ in connection.execute(f"DESCRIBE {table}").fetchall())
             connection.execute(f"DELETE FROM {table}")
-            connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table}")
+            known = 'WHERE "full"' if table == "cell" else ""  # schema 1 knew no others
+            connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table} {known}")
         connection.execute("UPDATE meta SET schema_version = 1")
     files.remove_database(file)
     old.replace(file)
