@@ -191,13 +191,18 @@ class _Pass:
         wanted = streams | segment.matrices
         with _subnormals_are_zero():
             gradients = segment.pull(wanted, cotangent)
-        if not all(gradients[role].any() for role in segment.matrices):
+        if not self._read_matrices(segment, gradients, depth):
             gradients = segment.pull(wanted, cotangent)
-        for role in segment.matrices:
-            self._instrument.read_weight_gradient(role, gradients[role], segment.block, depth)
+            self._read_matrices(segment, gradients, depth)
         self._instrument.read_stream_gradient("grad_stream", cotangent, segment.block, depth)
         self._instrument.read_stream_gradient("grad_presum", gradients.get("sum", cotangent), segment.block, depth)
         return gradients.get("input", cotangent)
+
+    def _read_matrices(self, segment: _Segment, gradients: dict[str, Tensor], depth: int) -> bool:
+        """Read the gradient of every matrix. Whether none of them is zero."""
+        read = self._instrument.read_weight_gradient
+        norms = [read(role, gradients[role], segment.block, depth) for role in segment.matrices]
+        return 0.0 not in norms
 
 
 @contextmanager

@@ -85,14 +85,18 @@ class Instrument(Bystander):
         rule: Callable = metrics.centred_rms if self._setup.norm == "layernorm" else metrics.rms
         self.read("sigma", None if self.divided is None else rule(self.divided), depth=depth)
 
-    def read_weight_gradient(self, role: str, gradient: Tensor, block: int, depth: int) -> None:
-        """Reads the gradient of one matrix, [n_out, n_in], in the stack of a depth; the last block's W2 is the top."""
-        value: float | str = metrics.frobenius(gradient)
-        if 0 < value < torch.finfo(gradient.dtype).tiny * math.sqrt(gradient.numel()):
-            value = "underflow"
+    def read_weight_gradient(self, role: str, gradient: Tensor, block: int, depth: int) -> float:
+        """Reads the gradient of one matrix, [n_out, n_in], in the stack of a depth; the last block's W2 is the top.
+
+        Its norm, also where that is too small to be kept.
+        """
+        norm = metrics.frobenius(gradient)
+        too_small = 0 < norm < torch.finfo(gradient.dtype).tiny * math.sqrt(gradient.numel())
+        value = "underflow" if too_small else norm
         self.read(f"grad_{role}", value, block, depth)
         if role == "w2" and block == depth:
             self.read("top_grad_w2", value, depth=depth)
+        return norm
 
     def read_stream_gradient(self, quantity: str, gradient: Tensor, block: int, depth: int) -> None:
         """Reads the gradient of the stream, [batch, seq, d], at a block of the stack of a depth."""
