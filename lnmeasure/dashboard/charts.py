@@ -51,7 +51,9 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
     """
     depths = sorted(curve["depth"].unique().tolist())
     scale = alt.Scale(type="log", domain=[depths[0] / 1.12, depths[-1] * 2.1], nice=False)
-    x = alt.X("depth:Q", scale=scale, axis=alt.Axis(values=depths, title="depth L in blocks", labelOverlap="greedy"))
+    x = alt.X(
+        "depth:Q", scale=scale, axis=alt.Axis(values=_ticks(depths), title="depth L in blocks", labelOverlap="greedy")
+    )
     y = _log(curve, ("mean", "low", "high", "guide"), "||dL/dW2|| of the top block")
     click = alt.selection_point(name=SELECTED, fields=["depth"], on="click", nearest=True, toggle=False, empty=False)
     chosen = alt.Chart(pd.DataFrame({"depth": [depth]})).mark_rule(color=NEUTRAL, strokeWidth=1.5).encode(x=x)
@@ -68,6 +70,12 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
     )
     series = _series(curve, "placement", PLACEMENTS, x, y)
     return _sized(alt.layer(chosen, guide, *series, targets), height=DEPTH_HEIGHT)
+
+
+def _ticks(depths: list[int]) -> list[int]:
+    """Depths to label on a logarithmic axis: powers of two and three times them, or all where few are such."""
+    round_ones = [depth for depth in depths if depth // (depth & -depth) in (1, 3)]
+    return round_ones if len(round_ones) > 1 else depths
 
 
 def _at_each_depth(curve: pd.DataFrame) -> pd.DataFrame:

@@ -1,5 +1,7 @@
 """Home: how big is the gradient? From top to bottom in a reader's order."""
 
+import math
+
 import streamlit as st
 
 from lnmeasure.dashboard import charts, prose
@@ -48,7 +50,7 @@ def controls(inits: list[str]) -> tuple[str, int]:
     """Init and depth. The session owns them once the page is open; the address follows."""
     if st.session_state.get("init") not in inits:
         st.session_state.init = choose_init(inits)
-    depths = ask(store, "depths", setup=SETUP, init=st.session_state.init).depth.tolist()
+    depths = full_depths(st.session_state.init)
     if st.session_state.get("depth") not in depths:
         st.session_state.depth = choose_depth(depths)
     with st.container(key="controls"):
@@ -59,11 +61,17 @@ def controls(inits: list[str]) -> tuple[str, int]:
     return init, depth
 
 
-def select_depth(chart_key: str) -> None:
-    """A click on the depth chart becomes the depth everywhere."""
+def full_depths(init: str) -> list[int]:
+    """Depths at which every block is measured: those one can look into."""
+    return ask(store, "depths", setup=SETUP, init=init).depth.tolist()
+
+
+def select_depth(chart_key: str, init: str) -> None:
+    """A click on the depth chart becomes the depth everywhere: that of the nearest that one can look into, in log."""
     clicked = st.session_state[chart_key].selection[charts.SELECTED]
     if clicked:
-        st.session_state.depth = int(clicked[0]["depth"])
+        at = math.log(clicked[0]["depth"])
+        st.session_state.depth = min(full_depths(init), key=lambda depth: abs(math.log(depth) - at))
 
 
 def stream_and_gradient(init: str, depth: int) -> None:
@@ -91,7 +99,7 @@ def against_depth(init: str, depth: int) -> None:
     st.altair_chart(
         charts.depth_chart(curve, depth),
         key=key,
-        on_select=lambda: select_depth(key),
+        on_select=lambda: select_depth(key, init),
         selection_mode=charts.SELECTED,
         alt="Gradient of the last block's W2 against depth, both axes logarithmic; the slider above selects a depth",
     )
