@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 
 from jobs import worker
+from jobs.attempts import Killed, outcome_of, until_given_up
 from jobs.exits import EngineLost
 from jobs.machine import memory_of_each
 from jobs.stop import SIGNALS, Stop
@@ -22,6 +23,7 @@ from lnmeasure.store.building import Failed, Measured
 
 _POLL_S = 0.2
 _STARTS = 3
+_KILLS = (BrokenExecutor,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,35 +50,18 @@ def measure_all(
     Once stop is asked, cells in flight are abandoned; a cell that may not start is left out. EngineLost where workers
     cannot be started at all.
     """
-    alone, together, killed = deque(suspects), deque(todo), set()
-    while (alone or together) and not stop.asked():
-        one_at_a_time = bool(alone)
-        waiting, size = (alone, 1) if one_at_a_time else (together, workers)
+
+    def some(waiting: deque[Setting], one_at_a_time: bool) -> Iterator[Measured | Failed | Killed]:
+        size = 1 if one_at_a_time else workers
         window = 1 if one_at_a_time else workers + 1  # one waits, so that no worker does
-        for outcome in _one_pool(waiting, size, window, stop, may_start, work):
-            if not isinstance(outcome, _Killed):
-                yield outcome
-            elif one_at_a_time:
-                tried = 2 if outcome.setting.key in killed else 1
-                yield Failed(setting=outcome.setting, reason=_KILLED, attempts=tried)
-            else:
-                killed.add(outcome.setting.key)
-                alone.append(outcome.setting)
+        return _one_pool(waiting, size, window, stop, may_start, work)
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Killed:
-    """A cell that was in flight when a worker died."""
-
-    setting: Setting
-
-
-_KILLED = "its process was killed, perhaps for memory"
+    return until_given_up(todo, suspects, stop, some)
 
 
 def _one_pool(
     waiting: deque[Setting], size: int, window: int, stop: Stop, may_start: Callable[[Setting], bool], work: Work
-) -> Iterator[Measured | Failed | _Killed]:
+) -> Iterator[Measured | Failed | Killed]:
     """What one pool makes of the waiting cells, until none is left, it breaks, or stop is asked."""
     with _started(size, work, stop) as pool:
         running: dict[Future, Setting] = {}
@@ -94,20 +79,10 @@ def _one_pool(
             if not running:
                 return
             for future in wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED).done:
-                outcome = _outcome(future, running.pop(future))
-                broken = broken or isinstance(outcome, _Killed)
+                outcome = outcome_of(future, running.pop(future), _KILLS)
+                broken = broken or isinstance(outcome, Killed)
                 yield outcome
-        yield from (_outcome(future, setting) for future, setting in running.items() if future.done())
-
-
-def _outcome(future: Future, setting: Setting) -> Measured | Failed | _Killed:
-    error = future.exception()
-    if error is None:
-        return future.result()
-    if isinstance(error, BrokenExecutor):
-        return _Killed(setting=setting)
-    first_line = str(error).strip().splitlines()[:1]
-    return Failed(setting=setting, reason=": ".join([type(error).__name__, *first_line])[:300])
+        yield from (outcome_of(future, setting, _KILLS) for future, setting in running.items() if future.done())
 
 
 @contextmanager

@@ -10,11 +10,12 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from jobs.engines import ENGINES, LOCAL, Engine, chosen, scheduler
 from jobs.estimate import Timings
 from jobs.exits import DONE, SOME_FAILED, ends, say
 from jobs.grids import GRIDS, Plan, plan_of
-from jobs.machine import cores, memory_of_each
-from jobs.pool import MEASURING, Work, measure_all
+from jobs.machine import cores
+from jobs.pool import MEASURING, Work
 from jobs.stop import Stop
 from jobs.words import count, duration, seconds, whole_number
 from lnmeasure.records import MEASUREMENT_VERSION, Setting
@@ -30,13 +31,18 @@ from lnmeasure.store.start import tidy
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How a refresh runs. budget_s and every_s (the interval its schedule declares) are seconds, or None."""
+    """How a refresh runs. budget_s and every_s (the interval its schedule declares) are seconds, or None.
+
+    workers: at most so many; at_once: how many are there as it begins, which its estimates and its log go by.
+    """
 
     workers: int = 1
+    at_once: int = 1
     budget_s: float | None = None
     every_s: float | None = None
     retry_failed: bool = False
     work: Work = MEASURING
+    engine: Engine = LOCAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the job.
 
     Exit codes: 0 done, nothing to do or budget spent; 1 cells failed; 2 bad arguments; 74 disk full; 75 another refresh
-    runs, or no worker can be started; 76 store damaged; 130/143 interrupted, with results saved.
+    runs, or the engine is lost; 76 store damaged; 130/143 interrupted, with results saved.
     """
     options = _parse(arguments)
     if options.dry_run:
@@ -79,7 +85,8 @@ def dry_run(path: Path, plan: Plan, options: Options) -> int:
     todo = to_measure(plan, held, options.retry_failed)
     _say_plan(path, plan, held, todo)
     if todo:
-        print(f"It would take {held.timings.of(todo, options.workers).words(options.workers)}.")
+        at_once = options.engine.at_once(options.workers)
+        print(f"It would take {held.timings.of(todo, at_once).words(at_once)}.")
     return DONE
 
 
@@ -131,6 +138,7 @@ def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Count
         return DONE
     if todo:
         _require_measuring(todo)
+        options = replace(options, at_once=options.engine.at_once(options.workers))
     with locked(path):
         building = Building(path)
         for note in building.notes:
@@ -159,7 +167,7 @@ def _measure_and_publish(
     if kept > 0:
         print(f"{count(kept, 'cell')} kept from an interrupted refresh; {len(todo)} remain.")
     counts.reused = counts.planned - len(todo)
-    building.begin(provenance(options.workers), planned=counts.planned, reused=counts.reused)
+    building.begin(provenance(options.at_once), planned=counts.planned, reused=counts.reused)
     for grid, cells in plan.grids.items():
         building.plan(grid, cells)
     began = time.monotonic()
@@ -180,13 +188,13 @@ def _measure_and_publish(
 def _measure(building: Building, todo: list[Setting], held: Held, options: Options, stop: Stop, counts: Counts) -> None:
     from jobs.progress import Progress  # what only measuring needs is imported where measuring begins
 
-    print(f"Measuring takes {held.timings.of(todo, options.workers).words(options.workers)}.")
-    _warn_of_memory(todo, held.timings, options.workers)
+    print(f"Measuring takes {held.timings.of(todo, options.at_once).words(options.at_once)}.")
+    _warn_of_memory(todo, held.timings, options.engine.memory_of_each(options.at_once))
     suspects = [s for s in todo if s.key in held.attempts]
     others = [s for s in todo if s.key not in held.attempts]
     may_start = _within(options.budget_s, held.timings)
     with Progress(total=sum(s.depth for s in todo)) as progress:
-        for cell in measure_all(others, suspects, options.workers, stop, may_start, options.work):
+        for cell in options.engine.measure_all(others, suspects, options.workers, stop, may_start, options.work):
             if isinstance(cell, Measured):
                 building.add(cell)
                 counts.measured += 1
@@ -250,11 +258,12 @@ def _say_plan(path: Path, plan: Plan, held: Held, todo: list[Setting]) -> None:
         print("The store has an older schema; a refresh brings it to this one and measures nothing again for that.")
 
 
-def _warn_of_memory(todo: list[Setting], timings: Timings, workers: int) -> None:
-    share, need = memory_of_each(workers) / 1e6, max(map(timings.peak_mb, todo))
-    if need > share:
+def _warn_of_memory(todo: list[Setting], timings: Timings, share: int | None) -> None:
+    """Where some cells will take more than a worker's share in bytes (None: nobody here knows it)."""
+    need = max(map(timings.peak_mb, todo))
+    if share and need > share / 1e6:
         print(
-            f"Each worker may take {share:.0f} MB and some cells are expected to need {need:.0f}: try fewer --workers."
+            f"Each worker may take {share / 1e6:.0f} MB and some cells are expected to need {need:.0f}: try fewer --workers."
         )
 
 
@@ -285,7 +294,11 @@ def _register(building: Building) -> None:
 
 
 def _options(given: argparse.Namespace) -> Options:
-    return Options(workers=given.workers, budget_s=given.budget, every_s=given.every, retry_failed=given.retry_failed)
+    engine = chosen(given.engine, given.scheduler)
+    workers = given.workers or (cores() if engine is LOCAL else sys.maxsize)
+    return Options(
+        workers=workers, budget_s=given.budget, every_s=given.every, retry_failed=given.retry_failed, engine=engine
+    )
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -295,7 +308,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--grid", nargs="+", action="extend", default=[], metavar="NAME", help=grids)
     add("--dry-run", action="store_true", help="say what would be measured and what it would take, and stop")
     workers = partial(whole_number, "workers", 1, 64 * cores())
-    add("--workers", type=workers, default=cores(), help=f"processes of one thread each (default {cores()}, the cores)")
+    most = f"workers of one thread each, at most (default {cores()}, the cores; on a cluster all it has)"
+    add("--workers", type=workers, metavar="N", help=most)
+    add("--engine", choices=ENGINES, default=ENGINES[0], help="measure on this machine (default) or on a Dask cluster")
+    add("--scheduler", type=scheduler, metavar="ADDRESS", help="of the Dask cluster, such as tcp://node-1:8786")
     span = "such as 90s, 30m, 5h or 1d"
     add("--budget", type=seconds, metavar="TIME", help=f"start no cell that would end after this, {span}")
     add("--every", type=seconds, metavar="TIME", help=f"how often the schedule runs this, {span}: the page warns by it")
