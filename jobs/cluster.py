@@ -1,7 +1,7 @@
 """The Dask engine: the workers of a cluster that is there already, which it neither starts nor ends.
 
-Dask by itself runs a cell that kills its worker again and again, on one worker after another. Here every cell belongs to
-one process; once that has died the cell is the driver's again, and is tried as by the local engine.
+Dask by itself runs a cell that kills its worker again and again, on one worker after another. Here every cell belongs
+to one process; once that has died the cell is the driver's again, and is tried as by the local engine.
 """
 
 import asyncio
@@ -138,8 +138,8 @@ def _connected(address: str) -> Iterator[Client]:
         client = Client(address, timeout=ANSWER_S, set_as_default=False)
     except OSError as error:
         raise EngineLost(
-            f"No Dask scheduler answers at {address} within {ANSWER_S:g} s. Start one with 'dask scheduler', or measure on "
-            "this machine with --engine local."
+            f"No Dask scheduler answers at {address} within {ANSWER_S:g} s. Start one with 'dask scheduler', or "
+            "measure on this machine with --engine local."
         ) from error
     except (TypeError, RuntimeError) as error:  # how Dask says that tcp or tls does not fit its configuration
         raise ValueError(

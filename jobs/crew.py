@@ -16,9 +16,9 @@ from lnmeasure.records import Setting
 from lnmeasure.store.building import Measured
 
 PATIENCE_S = 60.0
-"""How long a cluster may be without a worker, or its scheduler without a word."""
+"""How long a cluster may be without a worker."""
 GOES_ON = "Committed cells are kept; the same command goes on from them, with this engine or the local one."
-_LOOK_S = 0.3
+_LOOK_S, _SILENCE_S = 0.3, 60.0
 _KEPT_FREE = 2**30
 
 
@@ -33,7 +33,7 @@ class Crew:
         self._refused: set[str] = set()
         self._unasked = 0
         self._there: Future | None = None
-        self._looked = self._seen = time.monotonic()
+        self._looked, self._seen = time.monotonic() - _LOOK_S, time.monotonic()
         self._warned = False
 
     def look(self) -> None:
@@ -70,7 +70,7 @@ class Crew:
                 raise lost()
             self._see(set(self._there.result()))
             self._there, self._looked = None, time.monotonic()
-        elif self._there and since > PATIENCE_S:
+        elif self._there and since > _SILENCE_S:
             raise lost()
 
     def _see(self, there: set[str]) -> None:

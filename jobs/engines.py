@@ -32,7 +32,8 @@ def dask(address: str) -> Engine:
         from jobs import cluster
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"--engine dask needs {error.name}, which is not installed: pip install -c constraints.txt -e '.[jobs,dask]'"
+            f"--engine dask needs {error.name}, which is not installed: "
+            "pip install -c constraints.txt -e '.[jobs,dask]'"
         ) from error
     return Engine(
         measure_all=partial(cluster.measure_all, address),

@@ -263,7 +263,8 @@ def _warn_of_memory(todo: list[Setting], timings: Timings, share: int | None) ->
     need = max(map(timings.peak_mb, todo))
     if share and need > share / 1e6:
         print(
-            f"Each worker may take {share / 1e6:.0f} MB and some cells are expected to need {need:.0f}: try fewer --workers."
+            f"Each worker may take {share / 1e6:.0f} MB and some cells are expected to need {need:.0f}: "
+            "try fewer --workers."
         )
 
 
