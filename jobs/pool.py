@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 
 from jobs import worker
+from jobs.attempts import Outcome, outcomes_of, until_given_up
 from jobs.batches import Batch
 from jobs.exits import EngineLost
 from jobs.machine import memory_of_each
@@ -23,6 +24,7 @@ from lnmeasure.store.building import Failed, Measured
 
 _POLL_S = 0.2
 _STARTS = 3
+_KILLS = (BrokenExecutor,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,36 +59,18 @@ def measure_all(
     A batch in which something fails is tried again cell by cell. Once stop is asked, batches in flight are abandoned;
     one that may not start is left out. EngineLost where workers cannot be started at all.
     """
-    alone, together, killed = deque(suspects), deque(todo), set()
-    while (alone or together) and not stop.asked():
-        one_at_a_time = bool(alone)
-        waiting, size = (alone, 1) if one_at_a_time else (together, workers)
+
+    def some(waiting: deque[Batch], one_at_a_time: bool) -> Iterator[Outcome]:
+        size = 1 if one_at_a_time else workers
         window = 1 if one_at_a_time else workers + 1  # one waits, so that no worker does
-        for outcome in _one_pool(waiting, size, window, stop, may_start, work):
-            if not isinstance(outcome, _Again):
-                yield outcome
-            elif one_at_a_time:
-                (setting,) = outcome.batch.settings
-                yield Failed(setting=setting, reason=_KILLED, attempts=2 if setting.key in killed else 1)
-            else:
-                alone.extend(outcome.batch.one_by_one())
-                killed |= {setting.key for setting in outcome.batch.settings if outcome.killed}
+        return _one_pool(waiting, size, window, stop, may_start, work)
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Again:
-    """A batch to be tried again cell by cell: a worker died during it (killed), or one of its cells raised."""
-
-    batch: Batch
-    killed: bool
-
-
-_KILLED = "its process was killed, perhaps for memory"
+    return until_given_up(todo, suspects, stop, some)
 
 
 def _one_pool(
     waiting: deque[Batch], size: int, window: int, stop: Stop, may_start: Callable[[Batch], bool], work: Work
-) -> Iterator[Measured | Failed | _Again]:
+) -> Iterator[Outcome]:
     """What one pool makes of the waiting batches, until none is left, it breaks, or stop is asked."""
     with _started(size, work, stop) as pool:
         running: dict[Future, Batch] = {}
@@ -105,23 +89,11 @@ def _one_pool(
                 return
             for future in wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED).done:
                 batch = running.pop(future)
-                broken = broken or isinstance(future.exception(), BrokenExecutor)
-                yield from outcomes(future, batch)
+                broken = broken or isinstance(future.exception(), _KILLS)
+                yield from outcomes_of(future, batch, _KILLS)
         for future, batch in running.items():
             if future.done():
-                yield from outcomes(future, batch)
-
-
-def outcomes(future: Future, batch: Batch) -> list[Measured] | list[Failed] | list[_Again]:
-    """What became of a batch whose future is done."""
-    error = future.exception()
-    if error is None:
-        return future.result()
-    if isinstance(error, BrokenExecutor) or len(batch.settings) > 1:
-        return [_Again(batch=batch, killed=isinstance(error, BrokenExecutor))]
-    first_line = str(error).strip().splitlines()[:1]
-    reason = ": ".join([type(error).__name__, *first_line])[:300]
-    return [Failed(setting=batch.settings[0], reason=reason)]
+                yield from outcomes_of(future, batch, _KILLS)
 
 
 @contextmanager

@@ -10,13 +10,13 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from jobs import estimate
 from jobs.batches import Batch, in_batches
-from jobs.estimate import Timings
+from jobs.engines import ENGINES, LOCAL, Engine, chosen, scheduler
+from jobs.estimate import Timings, memory_mb, needs_streaming
 from jobs.exits import DONE, SOME_FAILED, ends, say
 from jobs.grids import GRIDS, Plan, plan_of
-from jobs.machine import cores, memory_of_each
-from jobs.pool import MEASURING, Work, measure_all
+from jobs.machine import cores
+from jobs.pool import MEASURING, Work
 from jobs.stop import Stop
 from jobs.words import count, duration, seconds, whole_number
 from lnmeasure.records import DTYPES, MEASUREMENT_VERSION, Setting
@@ -29,17 +29,25 @@ from lnmeasure.store.lock import locked
 from lnmeasure.store.reader import MOST_ATTEMPTS, Store, store_path
 from lnmeasure.store.start import tidy
 
+UNKNOWN_SHARE = 2**32
+"""Bytes a worker is taken to have where nobody here knows it: one of a cluster."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How a refresh runs. budget_s and every_s (the interval its schedule declares) are seconds, or None."""
+    """How a refresh runs. budget_s and every_s (the interval its schedule declares) are seconds, or None.
+
+    workers: at most so many; at_once: how many are there as it begins, which its estimates and its log go by.
+    """
 
     workers: int = 1
+    at_once: int = 1
     budget_s: float | None = None
     every_s: float | None = None
     retry_failed: bool = False
     work: Work = MEASURING
     device: str = "cpu"
+    engine: Engine = LOCAL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the job.
 
     Exit codes: 0 done, nothing to do or budget spent; 1 cells failed; 2 bad arguments; 74 disk full; 75 another refresh
-    runs, or no worker can be started; 76 store damaged; 130/143 interrupted, with results saved.
+    runs, or the engine is lost; 76 store damaged; 130/143 interrupted, with results saved.
     """
     options = _parse(arguments)
     if options.dry_run:
@@ -92,8 +100,8 @@ def dry_run(path: Path, plan: Plan, options: Options) -> int:
     todo = to_measure(plan, held, options.retry_failed)
     _say_plan(path, plan, held, todo)
     if todo:
-        batches = _batches(plan, todo, options)
-        print(f"It would take {held.timings.of(batches, options.workers).words(options.workers)}.")
+        at_once = options.engine.at_once(options.workers)
+        print(f"It would take {held.timings.of(_batches(plan, todo, options, at_once), at_once).words(at_once)}.")
     return DONE
 
 
@@ -147,6 +155,7 @@ def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Count
         return DONE
     if todo:
         _require_measuring(todo)
+        options = replace(options, at_once=options.engine.at_once(options.workers))
     with locked(path):
         building = Building(path)
         for note in building.notes:
@@ -181,7 +190,7 @@ def _measure_and_publish(
     if kept > 0:
         print(f"{count(kept, 'cell')} kept from an interrupted refresh; {len(todo)} remain.")
     counts.reused = counts.planned - len(todo)
-    building.begin(provenance(options.workers), planned=counts.planned, reused=counts.reused)
+    building.begin(provenance(options.at_once), planned=counts.planned, reused=counts.reused)
     for grid, cells in plan.grids.items():
         building.plan(grid, cells, plan.partly.get(grid, set()))
     began = time.monotonic()
@@ -204,14 +213,14 @@ def _measure(
 ) -> None:
     from jobs.progress import Progress  # what only measuring needs is imported where measuring begins
 
-    batches = _batches(plan, todo, options)
-    print(f"Measuring takes {held.timings.of(batches, options.workers).words(options.workers)}.")
-    _say_memory(batches, options.workers)
+    batches = _batches(plan, todo, options, options.at_once)
+    print(f"Measuring takes {held.timings.of(batches, options.at_once).words(options.at_once)}.")
+    _say_memory(batches, options.engine.memory_of_each(options.at_once))
     suspects = [one for batch in batches for one in batch.one_by_one() if one.settings[0].key in held.attempts]
-    others = _batches(plan, [s for s in todo if s.key not in held.attempts], options)
+    others = _batches(plan, [s for s in todo if s.key not in held.attempts], options, options.at_once)
     may_start = _within(options.budget_s, held.timings)
     with Progress(total=sum(s.depth for s in todo)) as progress:
-        for cell in measure_all(others, suspects, options.workers, stop, may_start, options.work):
+        for cell in options.engine.measure_all(others, suspects, options.workers, stop, may_start, options.work):
             if isinstance(cell, Measured):
                 building.add(cell)
                 counts.measured += 1
@@ -231,7 +240,7 @@ def _outcome(stop: Stop, counts: Counts, todo: int) -> int:
     return say(f"{count(counts.failed, 'cell')} failed.", SOME_FAILED) if counts.failed else DONE
 
 
-def _batches(plan: Plan, todo: list[Setting], options: Options) -> list[Batch]:
+def _batches(plan: Plan, todo: list[Setting], options: Options, at_once: int) -> list[Batch]:
     """What workers are given: depths that share a forward pass together, streamed where memory asks for it."""
     try:
         from lnmeasure.core.measure import share_prefix
@@ -241,9 +250,9 @@ def _batches(plan: Plan, todo: list[Setting], options: Options) -> list[Batch]:
     def may_share(setting: Setting) -> bool:
         return bool(options.work.together and share_prefix and share_prefix(setting.placement, setting.init))
 
-    share = memory_of_each(options.workers) / 1e6
+    share_mb = (options.engine.memory_of_each(at_once) or UNKNOWN_SHARE) / 1e6
     return in_batches(
-        todo, plan.whole_only(), may_share, lambda batch: estimate.needs_streaming(batch, share), options.device
+        todo, plan.whole_only(), may_share, lambda batch: needs_streaming(batch, share_mb), options.device
     )
 
 
@@ -292,14 +301,16 @@ def _say_plan(path: Path, plan: Plan, held: Held, todo: list[Setting]) -> None:
         print("The store has an older schema; a refresh brings it to this one and measures nothing again for that.")
 
 
-def _say_memory(batches: list[Batch], workers: int) -> None:
+def _say_memory(batches: list[Batch], share: int | None) -> None:
+    """How memory is kept, and where a batch will take more than a worker's share in bytes (None: nobody here knows)."""
     streamed = sum(len(batch.settings) for batch in batches if batch.streaming)
     if streamed:
         print(f"{count(streamed, 'cell')} measured block by block, for whole stacks would not fit in memory.")
-    share, need = memory_of_each(workers) / 1e6, max(map(estimate.memory_mb, batches))
-    if need > share:
+    need = max(map(memory_mb, batches))
+    if share and need > share / 1e6:
         print(
-            f"Each worker may take {share:.0f} MB and some cells are expected to need {need:.0f}: try fewer --workers."
+            f"Each worker may take {share / 1e6:.0f} MB and some cells are expected to need {need:.0f}: "
+            "try fewer --workers."
         )
 
 
@@ -330,12 +341,14 @@ def _register(building: Building) -> None:
 
 
 def _options(given: argparse.Namespace) -> Options:
+    engine = chosen(given.engine, given.scheduler)
     return Options(
-        workers=given.workers,
+        workers=given.workers or (cores() if engine is LOCAL else sys.maxsize),
         budget_s=given.budget,
         every_s=given.every,
         retry_failed=given.retry_failed,
         device=given.device,
+        engine=engine,
     )
 
 
@@ -346,7 +359,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--grid", nargs="+", action="extend", default=[], metavar="NAME", help=grids)
     add("--dry-run", action="store_true", help="say what would be measured and what it would take, and stop")
     workers = partial(whole_number, "workers", 1, 64 * cores())
-    add("--workers", type=workers, default=cores(), help=f"processes of one thread each (default {cores()}, the cores)")
+    most = f"workers of one thread each, at most (default {cores()}, the cores; on a cluster all it has)"
+    add("--workers", type=workers, metavar="N", help=most)
+    add("--engine", choices=ENGINES, default=ENGINES[0], help="measure on this machine (default) or on a Dask cluster")
+    add("--scheduler", type=scheduler, metavar="ADDRESS", help="of the Dask cluster, such as tcp://node-1:8786")
     span = "such as 90s, 30m, 5h or 1d"
     add("--budget", type=seconds, metavar="TIME", help=f"start no cell that would end after this, {span}")
     add("--every", type=seconds, metavar="TIME", help=f"how often the schedule runs this, {span}: the page warns by it")

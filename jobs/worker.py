@@ -45,6 +45,11 @@ def tie_to(driver: int, memory: int | None) -> None:
 def prepare(driver: int, memory: int | None) -> None:
     """tie_to, then torch on one thread."""
     tie_to(driver, memory)
+    on_one_thread()
+
+
+def on_one_thread() -> None:
+    """Load torch, and have it compute on one thread."""
     import torch
 
     torch.set_num_threads(1)

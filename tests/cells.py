@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from datetime import datetime
+from pathlib import Path
 
 from jobs.pool import Work
 from jobs.worker import tie_to
@@ -49,6 +50,27 @@ def kills_its_process_at_seed_1(setting: Setting) -> Measured:
     """Dies as the system kills a process for memory, for seed 1."""
     if setting.seed == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+    return instant(setting)
+
+
+def kills_its_process_once(folder: Path, setting: Setting) -> Measured:
+    """Dies as the system kills a process for memory, for seed 1, but not a second time. Takes a tenth of a second."""
+    time.sleep(0.1)
+    if setting.seed == 1:
+        try:
+            (folder / f"killed_{setting.key}").touch(exist_ok=False)
+        except FileExistsError:
+            return instant(setting)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return instant(setting)
+
+
+def beats_from_seed_3_on(folder: Path, setting: Setting) -> Measured:
+    """From seed 3 on takes a minute, and a file grows as long as somebody measures it."""
+    for _ in range(1200 if setting.seed >= 3 else 0):
+        with (folder / f"beat_{setting.key}").open("ab") as beat:
+            beat.write(b".")
+        time.sleep(0.05)
     return instant(setting)
 
 
