@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from lnmeasure.records import Setting
 
@@ -37,16 +36,13 @@ def in_batches(
 
     whole_only holds the keys of settings of which the whole-stack readings are enough.
     """
-    order = {setting: place for place, setting in enumerate(todo)}
-
-    def family(setting: Setting) -> tuple:
-        alone = setting.depth if not may_share(setting) else 0
-        kind = replace(setting, depth=1)
-        return repr(kind), alone, setting.key in whole_only
-
+    families: dict[tuple, list[Setting]] = {}
+    for setting in todo:
+        alone = None if may_share(setting) else setting.depth
+        kind = (setting.setup, setting.placement, setting.init, setting.seed, alone, setting.key in whole_only)
+        families.setdefault(kind, []).append(setting)
     found = []
-    for (*_, partly), members in groupby(sorted(order, key=family), key=family):
-        settings = tuple(sorted(members, key=order.__getitem__))
-        batch = Batch(settings=settings, whole_only=partly, device=device)
+    for (*_, partly), members in families.items():
+        batch = Batch(settings=tuple(members), whole_only=partly, device=device)
         found.append(replace(batch, streaming=needs_streaming(batch)))
-    return sorted(found, key=lambda batch: order[batch.settings[0]])
+    return found
