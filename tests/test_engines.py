@@ -28,7 +28,7 @@ from tests.clusters import TRIM, Cluster, refresh_beating
 from tests.conftest import ROOT
 from tests.faults import INSTANT
 from tests.journal import journalled
-from tests.killing import alive, descendants
+from tests.killing import alive, descendants, read_copy
 from tests.nursery import Nursery, wait_until
 from tests.small import plan, small_grid
 
@@ -133,7 +133,7 @@ def test_after_a_signal_to_the_driver_nobody_measures_and_what_is_finished_is_ke
     sent, scheduler, nursery, store_at, tmp_path, request
 ):
     driver = nursery.start(refresh_beating, store_at, tmp_path, 12, scheduler)
-    wait_until(lambda: len(list(tmp_path.glob("beat_*"))) >= 2, f"two workers measure\n{nursery.said()}")
+    wait_until(lambda: at_work(store_at, tmp_path), f"two workers measure, three cells are kept\n{nursery.said()}")
     family = descendants(driver)
     os.kill(driver, sent)
     code = nursery.ended(10)
@@ -146,6 +146,12 @@ def test_after_a_signal_to_the_driver_nobody_measures_and_what_is_finished_is_ke
     kept = Building(store_at)
     assert kept.measured_keys() == {setting.key for setting in GRID[:3]}
     kept.close()
+
+
+def at_work(store: Path, folder: Path) -> bool:
+    """Whether two workers take their minute, and the three cells that take none are committed."""
+    building = beside(store, "building")
+    return len(list(folder.glob("beat_*"))) >= 2 and len(read_copy(building)[1]) == 3
 
 
 def test_a_worker_without_our_dask_yaml_is_said_once(cluster, store_at, capfd):
@@ -243,7 +249,7 @@ def test_a_lost_scheduler_ends_the_refresh_with_75_keeps_what_is_finished_and_th
     cluster, nursery, store_at, tmp_path
 ):
     nursery.start(refresh_beating, store_at, tmp_path, 12, cluster.address)
-    wait_until(lambda: len(list(tmp_path.glob("beat_*"))) >= 2, f"two workers measure\n{nursery.said()}")
+    wait_until(lambda: at_work(store_at, tmp_path), f"two workers measure, three cells are kept\n{nursery.said()}")
     cluster.lose_scheduler()
     assert nursery.ended(20) == exits.BUSY, nursery.said()
     assert "scheduler is lost" in nursery.said()
