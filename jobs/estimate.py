@@ -13,6 +13,8 @@ _FLOPS_PER_S = 30e9
 """Assumed for a core when nothing has been measured yet; torch on one core of our machines reached 40 to 90 GFLOP/s."""
 _TORCH_MB = 350.0
 _BYTES = {"float32": 4, "float64": 8, "bfloat16": 2}
+DEVICE_MB = 8000.0
+"""Memory an accelerator is taken to have: the planning process does not ask it."""
 _LIVE_COPIES = 1.5
 """Saved activations are kept once, and temporaries come on top: 1.2 to 1.4 times over the setups tried."""
 
@@ -66,10 +68,10 @@ class Timings:
 
         Of the whole stack only, each depth adds about a block to that. Streaming runs each block forward once more.
         """
-        forward_s = max(map(self.wall_s, batch.settings)) / 3
+        forward_s = batch.seeds * max(map(self.wall_s, batch.settings)) / 3
         if batch.whole_only:
-            return forward_s * (1 + len(batch.settings) / batch.depth)
-        if len(batch.settings) == 1:
+            return forward_s * (1 + len(batch.settings) / batch.seeds / batch.depth)
+        if len(batch.settings) == batch.seeds:
             return forward_s * (4 if batch.streaming else 3)
         backward_s = sum(map(self.wall_s, batch.settings)) * 2 / 3
         return forward_s * (2 if batch.streaming else 1) + backward_s
@@ -107,10 +109,20 @@ def needs_streaming(batch: Batch, share_mb: float) -> bool:
 
 def memory_mb(batch: Batch) -> float:
     """MB a worker takes for a batch, in its manner."""
+    return _TORCH_MB + batch.seeds * (_seed_mb(batch) - _TORCH_MB)
+
+
+def seeds_at_once(batch: Batch) -> int:
+    """How many seeds of a batch are run side by side: one where the processor measures, else what the memory holds."""
+    return 1 if batch.device == "cpu" else max(1, int(DEVICE_MB / _seed_mb(batch)))
+
+
+def _seed_mb(batch: Batch) -> float:
     setup = batch.settings[0].setup
     if batch.whole_only:
         return plain_mb(setup, 1)
-    return streaming_mb(setup, batch.depth, len(batch.settings)) if batch.streaming else plain_mb(setup, batch.depth)
+    depths = len(batch.settings) // batch.seeds
+    return streaming_mb(setup, batch.depth, depths) if batch.streaming else plain_mb(setup, batch.depth)
 
 
 def flops(setup: Setup, depth: int) -> float:

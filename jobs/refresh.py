@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jobs.batches import Batch, in_batches
 from jobs.engines import ENGINES, LOCAL, Engine, chosen, scheduler
-from jobs.estimate import Timings, memory_mb, needs_streaming
+from jobs.estimate import DEVICE_MB, Timings, memory_mb, needs_streaming, seeds_at_once
 from jobs.exits import DONE, SOME_FAILED, ends, say
 from jobs.grids import GRIDS, Plan, plan_of
 from jobs.machine import cores
@@ -252,7 +252,12 @@ def _batches(plan: Plan, todo: list[Setting], options: Options, at_once: int) ->
 
     share_mb = (options.engine.memory_of_each(at_once) or UNKNOWN_SHARE) / 1e6
     return in_batches(
-        todo, plan.whole_only(), may_share, lambda batch: needs_streaming(batch, share_mb), options.device
+        todo,
+        plan.whole_only(),
+        may_share,
+        lambda batch: needs_streaming(batch, DEVICE_MB if batch.device != "cpu" else share_mb),
+        options.device,
+        seeds_at_once if options.work.together else lambda _: 1,
     )
 
 

@@ -14,13 +14,13 @@ from lnmeasure.store.building import Measured
 from lnmeasure.store.clock import now
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h: the signal a process gets when its parent dies
+_KEEP_PAGES = 2**30
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    "MALLOC_TRIM_THRESHOLD_": str(
-        2**30
-    ),  # large tensors come and go: glibc keeps their pages instead of giving them back
-    "MALLOC_MMAP_THRESHOLD_": str(2**30),
+    # large tensors come and go: glibc takes their pages by the 2 MiB, and keeps them instead of giving them back
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864"
+    f":glibc.malloc.trim_threshold={_KEEP_PAGES}:glibc.malloc.mmap_threshold={_KEEP_PAGES}",
 }
 
 

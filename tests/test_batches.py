@@ -6,7 +6,7 @@ import pytest
 
 from jobs import refresh
 from jobs.batches import Batch, in_batches
-from jobs.estimate import Timings, memory_mb, needs_streaming, plain_mb
+from jobs.estimate import DEVICE_MB, Timings, memory_mb, needs_streaming, plain_mb, seeds_at_once
 from jobs.grids import PAGE, Plan, plan_of
 from jobs.pool import Work, measure_all
 from jobs.stop import Stop
@@ -43,6 +43,31 @@ def test_batches_keep_the_order_they_were_given_and_part_what_is_asked_for_in_fu
     first = [settings.index(batch.settings[0]) for batch in found]
     assert first == sorted(first)
     assert all(batch.whole_only == (s.key in partly) for batch in found for s in batch.settings)
+
+
+def test_on_an_accelerator_seeds_of_the_same_depths_are_measured_side_by_side_as_many_as_fit():
+    settings = small_grid(depths=(1, 2, 5), seeds=(0, 1, 2, 3, 4))
+    found = in_batches(settings, set(), may_share, never, "cuda", lambda _: 2)
+    assert sorted(map(repr, settings)) == sorted(repr(s) for batch in found for s in batch.settings)
+    assert {batch.seeds for batch in found} == {1, 2}
+    for batch in found:
+        depths = {seed: sorted(s.depth for s in batch.settings if s.seed == seed) for seed in range(5)}
+        assert len({tuple(d) for d in depths.values() if d}) == 1
+    assert len(found) == 3 * len({repr(replace(s, seed=0)) for b in found for s in b.settings[:1]})
+
+
+def test_how_many_seeds_go_side_by_side_is_what_the_memory_of_the_device_holds():
+    one = Setting(setup=PAGE, placement="pre", init="xavier_uniform", depth=64, seed=0)
+    batch = Batch(settings=(one,), device="cuda")
+    assert seeds_at_once(replace(batch, device="cpu")) == 1
+    size = seeds_at_once(batch)
+    assert size > 1
+    fits = replace(batch, settings=tuple(replace(one, seed=seed) for seed in range(size)))
+    assert (
+        memory_mb(fits)
+        <= DEVICE_MB
+        < memory_mb(replace(fits, settings=(*fits.settings, replace(one, seed=size)))) * 1.4
+    )
 
 
 def together(batch: Batch) -> list[Measured]:

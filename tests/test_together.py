@@ -1,5 +1,9 @@
-"""Every manner of measuring gives the numbers of measuring a cell alone, bit for bit, over all placements and inits."""
+"""Every manner of measuring gives the numbers of measuring a cell alone, over all placements and inits.
 
+Bit for bit where the order of operations is the same; to rounding where seeds are run side by side.
+"""
+
+import math
 from dataclasses import replace
 
 import pytest
@@ -74,11 +78,49 @@ def test_what_depends_on_depth_is_refused_together_by_name(monkeypatch):
         measure_together(cells)
 
 
-@pytest.mark.parametrize("changes", [{"seed": 4}, {"placement": "post"}, {"setup": replace(SMALL, width=32)}])
-def test_settings_that_differ_in_more_than_depth_are_refused_together(changes):
+@pytest.mark.parametrize(
+    "changes", [{"init": "xavier_normal"}, {"placement": "post"}, {"setup": replace(SMALL, width=32)}]
+)
+def test_settings_that_differ_in_more_than_depth_and_seed_are_refused_together(changes):
     one = cell("pre", "xavier_uniform")
-    with pytest.raises(ValueError, match="must differ in depth only"):
+    with pytest.raises(ValueError, match="must differ in depth or seed only"):
         measure_together([one, replace(one, depth=2, **changes)])
+
+
+def test_seeds_of_different_depths_are_refused_together():
+    one = cell("pre", "xavier_uniform")
+    with pytest.raises(ValueError, match="2 depths and 2 seeds: every seed must come with every depth"):
+        measure_together([one, replace(one, depth=2, seed=4)])
+
+
+def close(one, other, error):
+    """Both absent, or equal to so many digits, of 1 where they are smaller."""
+    return one is other or math.isclose(one, other, rel_tol=error, abs_tol=error)
+
+
+ROUNDING = {"float32": 1e-5, "float64": 1e-10}
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("manner", MANNERS.values(), ids=MANNERS)
+@every_pair
+def test_seeds_run_side_by_side_read_what_each_reads_alone_to_rounding(placement, init, manner, dtype):
+    """Cosines may be near zero: they are held to the same digits of 1."""
+    depths = (2, 5) if share_prefix(placement, init) else (5,)
+    cells = [replace(cell(placement, init, depth, dtype=dtype), seed=seed) for seed in (3, 8, 4) for depth in depths]
+    for setting, found in zip(cells, measure_together(cells, manner), strict=True):
+        for one, reading in zip(alone(setting, manner), found, strict=True):
+            assert (reading.quantity, reading.block, reading.status) == (one.quantity, one.block, one.status)
+            assert close(reading.value, one.value, ROUNDING[dtype])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"attention": "uniform"}, {"norm": "rmsnorm", "tied_head": True}, {"input": "gaussian"}]
+)
+def test_seeds_run_side_by_side_in_every_kind_of_setup(changes):
+    cells = [replace(cell("pre", "gpt2", 3, **changes, dtype="float64"), seed=seed) for seed in (0, 1)]
+    for setting, found in zip(cells, measure_together(cells), strict=True):
+        assert all(close(r.value, s.value, 1e-10) for r, s in zip(found, measure(setting), strict=True))
 
 
 def test_an_entry_that_asks_for_the_depth_anywhere_does_not_share(monkeypatch):

@@ -1,4 +1,7 @@
-"""measure: a Setting becomes its Readings. Settings that differ in depth only may share one forward pass."""
+"""measure: a Setting becomes its Readings.
+
+Settings that differ in depth may share one forward pass, and those that differ in seed may be run side by side.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +17,7 @@ from lnmeasure.core.draws import integers, normal, raw_draw
 from lnmeasure.core.initialise import INITS, draw_block, draw_embedding, draw_head, draw_weight
 from lnmeasure.core.placements import PLACEMENTS, Place
 from lnmeasure.core.registry import DepthAsked
-from lnmeasure.core.stack import close, run_block
+from lnmeasure.core.stack import close, multiply, run_block
 from lnmeasure.core.watch import Bystander, Instrument
 from lnmeasure.records import Reading, Setting, Setup
 
@@ -49,10 +52,12 @@ def measure(setting: Setting, manner: Manner = PLAIN) -> list[Reading]:
 
 
 def measure_together(settings: Sequence[Setting], manner: Manner = PLAIN) -> list[list[Reading]]:
-    """The readings of each of some settings that differ in depth only, from one forward pass to the deepest.
+    """The readings of each of some settings that differ in depth or seed only, from one forward pass to the deepest.
 
     A stack of depth L is the first L blocks of a deeper one where neither placement nor init depends on L, which
-    share_prefix says; only then may there be more than one, else ValueError. Each depth has its own backward pass.
+    share_prefix says; only then may there be several depths, else ValueError. Each depth has its own backward pass.
+    Several seeds are run side by side, each with every depth: that is for an accelerator, which a seed leaves idle.
+    Products of matrices are then batched, and readings the same to rounding instead of bit for bit.
     """
     _require_alike(settings)
     return _Pass(settings, manner).readings()
@@ -86,8 +91,15 @@ def draw_ends(setting: Setting) -> tuple[Tensor, Tensor]:
 
 
 def cross_entropy(hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:
-    """Mean over tokens of -ln p(target), in nats. hidden: [batch, seq, d], head: [V, d], targets: [batch, seq]."""
-    return F.cross_entropy(F.linear(hidden, head).flatten(0, 1), targets.flatten())
+    """Mean over tokens of -ln p(target), in nats. hidden: [batch, seq, d], head: [V, d], targets: [batch, seq].
+
+    Of seeds side by side, the loss of each: [seeds].
+    """
+    logits = multiply(hidden, head)
+    if targets.dim() == 2:
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    losses = [F.cross_entropy(x.flatten(0, 1), y.flatten()) for x, y in zip(logits, targets, strict=True)]
+    return torch.stack(losses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,20 +119,21 @@ class _Segment:
 
 
 class _Pass:
-    """One forward pass to the deepest of some settings, and one backward pass for each depth."""
+    """One forward pass to the deepest of some settings, seeds side by side, and one backward pass for each depth."""
 
     def __init__(self, settings: Sequence[Setting], manner: Manner) -> None:
         self._settings, self._manner = settings, manner
         self._setting = max(settings, key=lambda setting: setting.depth)
-        self._depth = self._setting.depth if len(settings) == 1 else None
         self._depths = sorted({setting.depth for setting in settings})
-        self._instrument = Instrument(self._setting.setup)
+        self._depth = self._setting.depth if len(self._depths) == 1 else None
+        self._seeds = list({setting.seed: None for setting in settings})
+        self._instrument = Instrument(self._setting.setup, len(self._seeds))
 
     def readings(self) -> list[list[Reading]]:
         """Measure, and give the readings of each setting."""
-        x, head = (tensor.to(self._manner.device) for tensor in draw_ends(self._setting))
-        targets = integers(self._setting.seed, "targets", self._setting.setup).to(self._manner.device)
-        self._instrument.read("embedding_rms", metrics.rms(x))
+        x, head = map(self._side_by_side, zip(*map(draw_ends, self._each_seed()), strict=True))
+        targets = self._side_by_side([integers(seed, "targets", self._setting.setup) for seed in self._seeds])
+        self._instrument.read("embedding_rms", [metrics.rms(part) for part in self._instrument.parts(x)])
         kept: list[_Segment | Tensor] = []
         cotangents: dict[int, Tensor] = {}
         # one tensor for all: a thousand small ones between what comes and goes would take twice the memory
@@ -136,7 +149,16 @@ class _Pass:
             del segment
         if not self._manner.whole_only:
             self._back(kept, cotangents)
-        return [self._instrument.readings(s.depth, blocks=not self._manner.whole_only) for s in self._settings]
+        blocks = not self._manner.whole_only
+        return [self._instrument.readings(s.depth, self._seeds.index(s.seed), blocks) for s in self._settings]
+
+    def _each_seed(self) -> list[Setting]:
+        """The deepest setting of each seed."""
+        return [replace(self._setting, seed=seed) for seed in self._seeds]
+
+    def _side_by_side(self, tensors: Sequence[Tensor]) -> Tensor:
+        """The tensors of all seeds as one, with an axis for them where there are several, on the device."""
+        return (torch.stack(list(tensors)) if len(tensors) > 1 else tensors[0]).to(self._manner.device)
 
     def _run(self, x: Tensor, block: int) -> _Segment:
         """The forward pass of one block, with a graph where it is pulled as it is."""
@@ -145,8 +167,8 @@ class _Pass:
         return self._segment(x, block, self._instrument, graph=not self._manner.streaming)
 
     def _segment(self, x: Tensor, block: int, watch: Bystander, graph: bool) -> _Segment:
-        drawn = draw_block(self._setting, block, self._depth)
-        matrices = {role: matrix.to(self._manner.device).requires_grad_(graph) for role, matrix in drawn.items()}
+        drawn = [draw_block(setting, block, self._depth) for setting in self._each_seed()]
+        matrices = {role: self._side_by_side([d[role] for d in drawn]).requires_grad_(graph) for role in drawn[0]}
         x = x.detach().requires_grad_(graph and block > 1 and not self._manner.whole_only)
         with torch.set_grad_enabled(graph):
             place = Place(block=block, stack_depth=self._depth)
@@ -161,9 +183,9 @@ class _Pass:
         depth, output = segment.block, segment.output.detach().requires_grad_()
         hidden = close(output, self._setting, self._instrument)
         loss = cross_entropy(hidden, head, targets)
-        self._instrument.read("loss", loss.item(), depth=depth)
+        self._instrument.read("loss", loss.detach().reshape(-1).tolist(), depth=depth)
         self._instrument.read_sigma(depth)
-        (cotangent,) = torch.autograd.grad(loss, output)
+        (cotangent,) = torch.autograd.grad(loss.sum(), output)
         if self._manner.whole_only:
             (top,) = segment.pull({"w2": segment.matrices["w2"]}, cotangent).values()
             self._instrument.read_weight_gradient("w2", top, depth, depth)
@@ -202,7 +224,7 @@ class _Pass:
         """Read the gradient of every matrix. Whether none of them is zero."""
         read = self._instrument.read_weight_gradient
         norms = [read(role, gradients[role], segment.block, depth) for role in segment.matrices]
-        return 0.0 not in norms
+        return all(0.0 not in each for each in norms)
 
 
 @contextmanager
@@ -217,9 +239,15 @@ def _subnormals_are_zero() -> Iterator[None]:
 def _require_alike(settings: Sequence[Setting]) -> None:
     for setting in settings:
         check_names(setting)
-    if not settings or len({replace(setting, depth=1) for setting in settings}) > 1:
-        raise ValueError(f"{len(settings)} settings to be measured together: they must differ in depth only.")
-    if len(settings) > 1 and not share_prefix(settings[0].placement, settings[0].init):
+    depths, seeds = {setting.depth for setting in settings}, {setting.seed for setting in settings}
+    if len({replace(setting, depth=1, seed=0) for setting in settings}) != 1:
+        raise ValueError(f"{len(settings)} settings to be measured together: they must differ in depth or seed only.")
+    if len({(setting.depth, setting.seed) for setting in settings}) < len(depths) * len(seeds):
+        raise ValueError(
+            f"{len(settings)} settings to be measured together, of {len(depths)} depths and {len(seeds)} seeds: every "
+            "seed must come with every depth."
+        )
+    if len(depths) > 1 and not share_prefix(settings[0].placement, settings[0].init):
         raise ValueError(
             f"{settings[0].placement} with {settings[0].init} depends on the depth of the stack, so its depths share "
             "nothing. Measure them one by one."

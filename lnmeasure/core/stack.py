@@ -1,4 +1,7 @@
-"""A stack of blocks, each attention then FFN, run forward under the eyes of a Watch."""
+"""A stack of blocks, each attention then FFN, run forward under the eyes of a Watch.
+
+Stacks of several seeds can be run side by side: then every tensor, matrices too, has a first axis more, the seed's.
+"""
 
 import math
 from functools import partial
@@ -66,7 +69,7 @@ def normalise(x: Tensor, setup: Setup, watch: Watch) -> Tensor:
 def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -> Tensor:
     """Multi-head self-attention without biases. x: [batch, seq, d] -> [batch, seq, d]."""
     roles = [role for role in ("wq", "wk", "wv") if role in matrices]
-    projected = F.linear(x, torch.cat([matrices[role] for role in roles])).split(setup.width, dim=-1)
+    projected = multiply(x, torch.cat([matrices[role] for role in roles], dim=-2)).split(setup.width, dim=-1)
     *queries_and_keys, values = (_heads(part, setup) for part in projected)
     visible = torch.ones(setup.seq_len, setup.seq_len, dtype=torch.bool, device=x.device)
     if setup.attention == "causal":
@@ -78,16 +81,23 @@ def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -
         logits = queries @ keys.transpose(-1, -2) / math.sqrt(setup.d_head)
         weights = logits.masked_fill(~visible, -math.inf).softmax(dim=-1)
     watch.attended(logits, visible, weights)
-    mixed = (weights @ values).transpose(1, 2).reshape(x.shape)
-    return F.linear(mixed, matrices["wo"]) if setup.output_projection else mixed
+    mixed = (weights @ values).transpose(-3, -2).reshape(x.shape)
+    return multiply(mixed, matrices["wo"]) if setup.output_projection else mixed
 
 
 def feed_forward(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -> Tensor:
     """W2 activation(W1 x), without biases. x: [batch, seq, d] -> [batch, seq, r d] -> [batch, seq, d]."""
-    inner = F.linear(x, matrices["w1"])
-    return F.linear(inner.relu_() if setup.activation == "relu" else F.gelu(inner), matrices["w2"])
+    inner = multiply(x, matrices["w1"])
+    return multiply(inner.relu_() if setup.activation == "relu" else F.gelu(inner), matrices["w2"])
+
+
+def multiply(x: Tensor, matrix: Tensor) -> Tensor:
+    """x W^T: [batch, seq, n_in] by [n_out, n_in], or both with the axis of seeds, to [batch, seq, n_out]."""
+    if matrix.dim() == 2:
+        return F.linear(x, matrix)
+    return torch.bmm(x.flatten(1, 2), matrix.transpose(1, 2)).unflatten(1, x.shape[1:3])
 
 
 def _heads(x: Tensor, setup: Setup) -> Tensor:
     """[batch, seq, d] -> [batch, heads, seq, d_head]."""
-    return x.reshape(*x.shape[:2], setup.heads, setup.d_head).transpose(1, 2)
+    return x.reshape(*x.shape[:-1], setup.heads, setup.d_head).transpose(-3, -2)

@@ -1,7 +1,7 @@
 """The instrument: reads every tensor as it passes forward, and what a block's gradients come to."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -40,14 +40,25 @@ class Bystander:
         """The block ends."""
 
 
-class Instrument(Bystander):
-    """The Watch that keeps the readings of one forward pass, and of the backward pass of every depth it stands for."""
+Value = float | str | None
+"""A number, or the status that says why there is none; None where the quantity does not exist here."""
 
-    def __init__(self, setup: Setup) -> None:
+
+class Instrument(Bystander):
+    """The Watch that keeps the readings of one forward pass, and of the backward pass of every depth it stands for.
+
+    Of several seeds run side by side it reads each: their tensors are [seeds, batch, seq, d] and [seeds, n_out, n_in].
+    """
+
+    def __init__(self, setup: Setup, seeds: int = 1) -> None:
         super().__init__()
-        self._setup = setup
-        self._values: dict[tuple[str, int | None, int | None], float | str | None] = {}
+        self._setup, self._seeds = setup, seeds
+        self._values: dict[tuple[str, int | None, int | None], Sequence[Value]] = {}
         self._block = 0
+
+    def parts(self, x: Tensor) -> Sequence[Tensor]:
+        """The part of each seed."""
+        return x.detach().unbind() if self._seeds > 1 else [x.detach()]
 
     def enter(self, block: int) -> None:
         """Block number block (from 1) begins."""
@@ -55,62 +66,65 @@ class Instrument(Bystander):
 
     def add(self, sublayer: str, stream: Tensor, branch: Tensor) -> Tensor:
         """Reads the branch and returns stream + branch, [batch, seq, d]."""
-        self.read(f"branch_rms_{sublayer}", metrics.rms(branch.detach()), self._block)
+        self.read(f"branch_rms_{sublayer}", [metrics.rms(part) for part in self.parts(branch)], self._block)
         return super().add(sublayer, stream, branch)
 
     def attended(self, logits: Tensor | None, visible: Tensor, weights: Tensor) -> None:
         """Reads how wide the attention logits are and how few tokens the weights pick."""
-        if logits is not None:
-            self.read("attention_logit_std", metrics.logit_std(logits.detach(), visible), self._block)
-        self.read("attention_participation", metrics.participation(weights.detach()), self._block)
+        if logits is None:
+            self.read("attention_participation", [metrics.participation(weights)] * self._seeds, self._block)
+            return
+        self.read("attention_logit_std", [metrics.logit_std(part, visible) for part in self.parts(logits)], self._block)
+        self.read("attention_participation", [metrics.participation(p) for p in self.parts(weights)], self._block)
 
     def leave(self, output: Tensor) -> None:
         """Reads the finished block."""
-        self.read("stream_rms", metrics.rms(self.sum.detach()), self._block)
-        within, across = metrics.cosines(output.detach())
+        self.read("stream_rms", [metrics.rms(part) for part in self.parts(self.sum)], self._block)
+        within, across = zip(*map(metrics.cosines, self.parts(output)), strict=True)
         self.read("token_cosine", within, self._block)
         self.read("cross_sequence_cosine", across, self._block)
 
-    def read(
-        self, quantity: str, value: float | str | None, block: int | None = None, depth: int | None = None
-    ) -> None:
-        """Keeps one number, or the status that says why there is none; None where the quantity does not exist here.
-
-        depth says in which stack; None where it is the same in all.
-        """
-        self._values[quantity, block, depth] = value
+    def read(self, quantity: str, values: Sequence[Value], block: int | None = None, depth: int | None = None) -> None:
+        """Keeps one value a seed. depth says in which stack; None where it is the same in all."""
+        self._values[quantity, block, depth] = values
 
     def read_sigma(self, depth: int) -> None:
         """Reads sigma of the stack that ends where the last norm seen was."""
         rule: Callable = metrics.centred_rms if self._setup.norm == "layernorm" else metrics.rms
-        self.read("sigma", None if self.divided is None else rule(self.divided), depth=depth)
+        if self.divided is not None:
+            self.read("sigma", [rule(part) for part in self.parts(self.divided)], depth=depth)
 
-    def read_weight_gradient(self, role: str, gradient: Tensor, block: int, depth: int) -> float:
+    def read_weight_gradient(self, role: str, gradient: Tensor, block: int, depth: int) -> Sequence[float]:
         """Reads the gradient of one matrix, [n_out, n_in], in the stack of a depth; the last block's W2 is the top.
 
-        Its norm, also where that is too small to be kept.
+        Its norms, one a seed, also where they are too small to be kept.
         """
-        norm = metrics.frobenius(gradient)
-        too_small = 0 < norm < torch.finfo(gradient.dtype).tiny * math.sqrt(gradient.numel())
-        value = "underflow" if too_small else norm
-        self.read(f"grad_{role}", value, block, depth)
+        norms = [metrics.frobenius(part) for part in self.parts(gradient)]
+        least = torch.finfo(gradient.dtype).tiny * math.sqrt(gradient.numel() / self._seeds)
+        values = ["underflow" if 0 < norm < least else norm for norm in norms]
+        self.read(f"grad_{role}", values, block, depth)
         if role == "w2" and block == depth:
-            self.read("top_grad_w2", value, depth=depth)
-        return norm
+            self.read("top_grad_w2", values, depth=depth)
+        return norms
 
     def read_stream_gradient(self, quantity: str, gradient: Tensor, block: int, depth: int) -> None:
         """Reads the gradient of the stream, [batch, seq, d], at a block of the stack of a depth."""
-        self.read(quantity, metrics.frobenius(gradient), block, depth)
+        self.read(quantity, [metrics.frobenius(part) for part in self.parts(gradient)], block, depth)
 
-    def readings(self, depth: int, blocks: bool = True) -> list[Reading]:
-        """Every quantity of the whole stack of a depth, then, where blocks, every quantity of each block from 1."""
-        whole = [self._reading(name, None, depth) for name, quantity in QUANTITIES.items() if not quantity.per_block]
+    def readings(self, depth: int, seed: int = 0, blocks: bool = True) -> list[Reading]:
+        """Every quantity of the whole stack of a depth, then, where blocks, every quantity of each block from 1.
+
+        seed is the seed's place among those run side by side.
+        """
+        whole = [name for name, quantity in QUANTITIES.items() if not quantity.per_block]
         names = [name for name, quantity in QUANTITIES.items() if quantity.per_block]
-        each = range(1, depth + 1) if blocks else ()
-        return whole + [self._reading(name, block, depth) for block in each for name in names]
+        wanted = [(name, None) for name in whole]
+        wanted += [(name, block) for block in range(1, depth + 1) for name in names] if blocks else []
+        return [self._reading(name, block, depth, seed) for name, block in wanted]
 
-    def _reading(self, quantity: str, block: int | None, depth: int) -> Reading:
-        value = self._values.get((quantity, block, depth), self._values.get((quantity, block, None)))
+    def _reading(self, quantity: str, block: int | None, depth: int, seed: int) -> Reading:
+        values = self._values.get((quantity, block, depth), self._values.get((quantity, block, None)))
+        value = None if values is None else values[seed]
         if value is None or isinstance(value, str):
             return Reading(quantity=quantity, value=None, block=block, status=value or "absent")
         if not math.isfinite(value):
