@@ -49,6 +49,7 @@ QUANTITIES: dict[str, Quantity] = {
     "loss": Quantity(definition="mean cross-entropy at initialisation", unit="nat", per_block=False),
     "embedding_rms": Quantity(definition="uncentred rms per element of x_0, the first block's input", per_block=False),
     "stream_rms": Quantity(definition="uncentred rms per element of the un-normalised stream leaving the block"),
+    "stream_rms_dual": Quantity(definition="stream_rms of ResiDual's second (u) branch"),
     "branch_rms_attention": Quantity(definition="uncentred rms per element of what attention adds to the stream"),
     "branch_rms_ffn": Quantity(definition="uncentred rms per element of what the FFN adds to the stream"),
     "grad_w1": _weight_gradient("the first FFN matrix W1"),

@@ -26,7 +26,7 @@ BLIND = SimpleNamespace(
     add=lambda sublayer, stream, branch: stream + branch,
     attended=lambda logits, visible, weights: None,
     normed=lambda x: None,
-    leave=lambda output: None,
+    leave=lambda output, dual: None,
 )
 EXACT = 1e-12
 every_placement = pytest.mark.parametrize("placement", list(PLACEMENTS))

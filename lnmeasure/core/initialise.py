@@ -16,37 +16,10 @@ import torch
 from torch import Tensor
 
 from lnmeasure.core.draws import normal, raw_draw, uniform
-from lnmeasure.core.registry import Entry, Registry, known
+from lnmeasure.core.placements import PLACEMENTS
+from lnmeasure.core.registry import Entry, Registry
+from lnmeasure.core.weight import Weight
 from lnmeasure.records import Setting, Setup
-
-
-@dataclass(frozen=True, kw_only=True)
-class Weight:
-    """Which tensor is drawn: its role, its fans, its block from 1 (0 outside blocks) and the stack's depth L.
-
-    Asking for the depth of a tensor that is drawn for stacks of any depth (stack_depth None) raises DepthAsked.
-    """
-
-    role: str
-    n_in: int
-    n_out: int
-    block: int
-    stack_depth: int | None
-
-    @property
-    def depth(self) -> int:
-        """Depth L of the stack, in blocks."""
-        return known(self.stack_depth)
-
-    @property
-    def is_residual_output(self) -> bool:
-        """True for W_O and W_2, the matrices that write into the stream."""
-        return self.role in ("wo", "w2")
-
-    @property
-    def xavier_variance(self) -> float:
-        """2 / (n_in + n_out), Glorot and Bengio 2010."""
-        return 2 / (self.n_in + self.n_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +67,60 @@ def gpt2(weight: Weight, raw: Tensor) -> Tensor:
     return normal(raw, 0.02 / math.sqrt(2 * weight.depth) if weight.is_residual_output else 0.02)
 
 
+@init(source="a normal distribution of one size everywhere, as in BERT, Devlin et al. 2018", whole_model=True)
+def normal_002(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ N(0, 0.02^2); embeddings and head too"""
+    return normal(raw, 0.02)
+
+
+@init(source="He et al. 2015, fan-in; gain sqrt(2) where a ReLU follows")
+def he(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ N(0, 1 / n_in); W_1 ~ N(0, 2 / n_in)"""
+    return normal(raw, math.sqrt((2 if weight.role == "w1" else 1) / weight.n_in))
+
+
+@init(source="LeCun et al. 1998, fan-in")
+def lecun(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ N(0, 1 / n_in)"""
+    return normal(raw, math.sqrt(1 / weight.n_in))
+
+
+@init(source="torch.nn.Linear's default")
+def torch_linear(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ U(-a, a), a = 1 / sqrt(n_in)"""
+    return uniform(raw, 1 / math.sqrt(weight.n_in))
+
+
+@init(source="SmallInit, Nguyen and Salazar 2019, and Wang's rule, as in GPT-NeoX-20B, arXiv:2204.06745")
+def small_wang(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ N(0, 2 / (5d)); W_O and W_2 ~ N(0, 4 / (L^2 d))"""
+    d = weight.width
+    return normal(raw, 2 / (weight.depth * math.sqrt(d)) if weight.is_residual_output else math.sqrt(2 / (5 * d)))
+
+
+@init(source="DS-Init, Zhang et al. 2019, arXiv:1908.11365")
+def ds_init(weight: Weight, raw: Tensor) -> Tensor:
+    """W ~ U(-a, a) / sqrt(l), a = sqrt(6 / (n_in + n_out)), l the block from 1"""
+    return xavier_uniform(weight, raw) / math.sqrt(weight.block)
+
+
+@init(source="Saxe et al. 2013; gain sqrt(2) where a ReLU follows")
+def orthogonal(weight: Weight, raw: Tensor) -> Tensor:
+    """W^T W = I, or W W^T = I where W is wide; W_1 times sqrt(2)"""
+    gain = math.sqrt(2) if weight.role == "w1" else 1.0
+    drawn = normal(raw, 1.0)
+    tall = drawn if weight.n_out >= weight.n_in else drawn.T
+    basis, triangle = torch.linalg.qr(tall)
+    basis = basis * triangle.diagonal().sign()  # or the result would not be drawn evenly over all of them
+    return gain * (basis if weight.n_out >= weight.n_in else basis.T)
+
+
+@init(source="the simplification in Xiong et al. 2020, arXiv:2002.04745: attention is a plain mean")
+def theory(weight: Weight, raw: Tensor) -> Tensor:
+    """W_Q = W_K = 0; the others W ~ N(0, 2 / (n_in + n_out))"""
+    return torch.zeros_like(raw) if weight.role in ("wq", "wk") else xavier_normal(weight, raw)
+
+
 Weights = list[dict[str, Tensor]]
 
 
@@ -109,9 +136,15 @@ def draw_block(setting: Setting, block: int, depth: int | None) -> dict[str, Ten
 
 
 def draw_weight(setting: Setting, role: str, block: int, shape: tuple[int, int], depth: int | None) -> Tensor:
-    """One tensor of shape [n_out, n_in] as the setting's init draws it, in the setup's dtype."""
+    """One tensor of shape [n_out, n_in] as the setting's init draws it, in the setup's dtype.
+
+    In blocks the gain that the placement prescribes comes on top.
+    """
     weight = Weight(role=role, n_in=shape[1], n_out=shape[0], block=block, stack_depth=depth)
     values = INITS[setting.init].function(weight, raw_draw(setting.seed, role, block, shape))
+    gain = PLACEMENTS[setting.placement].gain
+    if gain and block:
+        values = values * gain(weight)
     return values.to(getattr(torch, setting.setup.dtype))
 
 

@@ -17,7 +17,7 @@ from lnmeasure.core.draws import integers, normal, raw_draw
 from lnmeasure.core.initialise import INITS, draw_block, draw_embedding, draw_head, draw_weight
 from lnmeasure.core.placements import PLACEMENTS, Place
 from lnmeasure.core.registry import DepthAsked
-from lnmeasure.core.stack import close, multiply, run_block
+from lnmeasure.core.stack import begin, close, main_stream, multiply, run_block
 from lnmeasure.core.watch import Bystander, Instrument
 from lnmeasure.records import Reading, Setting, Setup
 
@@ -73,7 +73,8 @@ def share_prefix(placement: str, init: str) -> bool:
             draw_weight(setting, role, 0, (probe.vocab, probe.width), depth=None)
         for block in (1, 2, 3):
             matrices = draw_block(setting, block, depth=None)
-            run_block(torch.ones(1, 1, 2), matrices, setting, Place(block=block, stack_depth=None), Bystander())
+            x = begin(torch.ones(1, 1, 2), setting)
+            run_block(x, matrices, setting, Place(block=block, stack_depth=None), Bystander())
     except DepthAsked:
         return False
     return True
@@ -128,12 +129,14 @@ class _Pass:
         self._depth = self._setting.depth if len(self._depths) == 1 else None
         self._seeds = list({setting.seed: None for setting in settings})
         self._instrument = Instrument(self._setting.setup, len(self._seeds))
+        self._memories: list[dict[str, Tensor]] = [{}]
 
     def readings(self) -> list[list[Reading]]:
         """Measure, and give the readings of each setting."""
         x, head = map(self._side_by_side, zip(*map(draw_ends, self._each_seed()), strict=True))
         targets = self._side_by_side([integers(seed, "targets", self._setting.setup) for seed in self._seeds])
         self._instrument.read("embedding_rms", [metrics.rms(part) for part in self._instrument.parts(x)])
+        x = begin(x, self._setting)
         kept: list[_Segment | Tensor] = []
         cotangents: dict[int, Tensor] = {}
         # one tensor for all: a thousand small ones between what comes and goes would take twice the memory
@@ -171,8 +174,9 @@ class _Pass:
         matrices = {role: self._side_by_side([d[role] for d in drawn]).requires_grad_(graph) for role in drawn[0]}
         x = x.detach().requires_grad_(graph and block > 1 and not self._manner.whole_only)
         with torch.set_grad_enabled(graph):
-            place = Place(block=block, stack_depth=self._depth)
+            place = Place(block=block, stack_depth=self._depth, memory=dict(self._memories[block - 1]))
             output = run_block(x, matrices, self._setting, place, watch)
+        self._memories[block:] = [place.memory]
         self._instrument.divided = watch.divided
         segment = _Segment(block=block, input=x, matrices=matrices, sum=watch.sum, output=output)
         watch.sum = None  # or it would keep the last block alive
@@ -181,10 +185,13 @@ class _Pass:
     def _end(self, segment: _Segment, head: Tensor, targets: Tensor) -> Tensor:
         """The end of the stack whose last block this is: loss, sigma, and the loss gradient on the block's output."""
         depth, output = segment.block, segment.output.detach().requires_grad_()
+        dual = PLACEMENTS[self._setting.placement].dual
+        if dual:  # the last norm of the stack is then the second stream's
+            self._instrument.read_sigma(depth)
         hidden = close(output, self._setting, self._instrument)
         loss = cross_entropy(hidden, head, targets)
         self._instrument.read("loss", loss.detach().reshape(-1).tolist(), depth=depth)
-        self._instrument.read_sigma(depth)
+        self._instrument.read_sigma(depth, "sigma_dual" if dual else "sigma")
         (cotangent,) = torch.autograd.grad(loss.sum(), output)
         if self._manner.whole_only:
             (top,) = segment.pull({"w2": segment.matrices["w2"]}, cotangent).values()
@@ -216,8 +223,9 @@ class _Pass:
         if not self._read_matrices(segment, gradients, depth):
             gradients = segment.pull(wanted, cotangent)
             self._read_matrices(segment, gradients, depth)
-        self._instrument.read_stream_gradient("grad_stream", cotangent, segment.block, depth)
-        self._instrument.read_stream_gradient("grad_presum", gradients.get("sum", cotangent), segment.block, depth)
+        leaving = main_stream(cotangent, self._setting)
+        self._instrument.read_stream_gradient("grad_stream", leaving, segment.block, depth)
+        self._instrument.read_stream_gradient("grad_presum", gradients.get("sum", leaving), segment.block, depth)
         return gradients.get("input", cotangent)
 
     def _read_matrices(self, segment: _Segment, gradients: dict[str, Tensor], depth: int) -> bool:

@@ -31,46 +31,81 @@ class Watch(Protocol):
     def normed(self, x: Tensor) -> None:
         """x, [batch, seq, d], is about to be divided by a norm."""
 
-    def leave(self, output: Tensor) -> None:
-        """The block ends; output, [batch, seq, d], is what the next one receives."""
+    def leave(self, output: Tensor, dual: Tensor | None) -> None:
+        """The block ends; output, [batch, seq, d], is what the next one receives, and a second stream where it has."""
 
 
 def forward(x: Tensor, weights: Weights, setting: Setting, watch: Watch) -> Tensor:
     """Hidden states the head reads, [batch, seq, d], from x_0 = x of the same shape."""
+    x, memory = begin(x, setting), {}
     for block, matrices in enumerate(weights, start=1):
-        x = run_block(x, matrices, setting, Place(block=block, stack_depth=setting.depth), watch)
+        place = Place(block=block, stack_depth=setting.depth, memory=memory)
+        x = run_block(x, matrices, setting, place, watch)
     return close(x, setting, watch)
 
 
+def begin(x: Tensor, setting: Setting) -> Tensor:
+    """What the first block receives: x_0, [batch, seq, d], twice where the placement has two streams."""
+    return torch.stack([x, x]) if PLACEMENTS[setting.placement].dual else x
+
+
+def main_stream(x: Tensor, setting: Setting) -> Tensor:
+    """The stream that blocks read, [batch, seq, d], of what passes between them."""
+    return x[0] if PLACEMENTS[setting.placement].dual else x
+
+
 def run_block(x: Tensor, matrices: dict[str, Tensor], setting: Setting, place: Place, watch: Watch) -> Tensor:
-    """What the next block receives, [batch, seq, d], from what this one does. The depth that counts is the place's."""
+    """What the next block receives, [batch, seq, d], from what this one does. The depth that counts is the place's.
+
+    With two streams both are [2, batch, seq, d].
+    """
     setup, placement = setting.setup, PLACEMENTS[setting.placement]
     norms = [partial(normalise, setup=setup, watch=watch)] * placement.norms
+    sublayers = [partial(function, matrices=matrices, setup=setup, watch=watch) for function in (attend, feed_forward)]
+    names = iter(("attention", "ffn"))
+
+    def add(stream: Tensor, branch: Tensor) -> Tensor:
+        return watch.add(next(names), stream, branch)
+
     watch.enter(place.block)
-    for name, function in (("attention", attend), ("ffn", feed_forward)):
-        sublayer = partial(function, matrices=matrices, setup=setup, watch=watch)
-        x = placement.function(x, sublayer, norms, partial(watch.add, name), place)
-    watch.leave(x)
+    if placement.whole_block:
+        x = placement.function(x, *sublayers, norms, add, place)
+    else:
+        for sublayer in sublayers:
+            x = placement.function(x, sublayer, norms, add, place)
+    watch.leave(main_stream(x, setting), x[1] if placement.dual else None)
     return x
 
 
 def close(x: Tensor, setting: Setting, watch: Watch) -> Tensor:
-    """What the head reads, [batch, seq, d], from the last block's output of the same shape."""
-    return normalise(x, setting.setup, watch) if PLACEMENTS[setting.placement].final_norm else x
+    """What the head reads, [batch, seq, d], from the last block's output."""
+    placement = PLACEMENTS[setting.placement]
+    if placement.dual:
+        return x[0] + normalise(x[1], setting.setup, watch)
+    return normalise(x, setting.setup, watch) if placement.final_norm else x
 
 
 def normalise(x: Tensor, setup: Setup, watch: Watch) -> Tensor:
     """LayerNorm or RMSNorm over d at gain 1 and bias 0. x: [batch, seq, d]."""
     watch.normed(x)
+    return norm_of(x, setup)
+
+
+def norm_of(x: Tensor, setup: Setup) -> Tensor:
+    """The norm itself, over the last axis of x, whatever its width."""
     rule = F.layer_norm if setup.norm == "layernorm" else F.rms_norm
-    return rule(x, (setup.width,), eps=setup.eps)
+    return rule(x, x.shape[-1:], eps=setup.eps)
 
 
-def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -> Tensor:
-    """Multi-head self-attention without biases. x: [batch, seq, d] -> [batch, seq, d]."""
+def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch, normed: str = "") -> Tensor:
+    """Multi-head self-attention without biases. x: [batch, seq, d] -> [batch, seq, d].
+
+    normed: which of queries, keys and values, as letters of 'qkv', are normed over d before heads are split.
+    """
     roles = [role for role in ("wq", "wk", "wv") if role in matrices]
     projected = multiply(x, torch.cat([matrices[role] for role in roles], dim=-2)).split(setup.width, dim=-1)
-    *queries_and_keys, values = (_heads(part, setup) for part in projected)
+    parts = [norm_of(p, setup) if role[1] in normed else p for role, p in zip(roles, projected, strict=True)]
+    *queries_and_keys, values = (_heads(part, setup) for part in parts)
     visible = torch.ones(setup.seq_len, setup.seq_len, dtype=torch.bool, device=x.device)
     if setup.attention == "causal":
         visible = visible.tril()
@@ -85,10 +120,14 @@ def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -
     return multiply(mixed, matrices["wo"]) if setup.output_projection else mixed
 
 
-def feed_forward(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch) -> Tensor:
-    """W2 activation(W1 x), without biases. x: [batch, seq, d] -> [batch, seq, r d] -> [batch, seq, d]."""
+def feed_forward(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch, normed: str = "") -> Tensor:
+    """W2 activation(W1 x), without biases. x: [batch, seq, d] -> [batch, seq, r d] -> [batch, seq, d].
+
+    normed: 'h' where what leaves the activation is normed, over r d.
+    """
     inner = multiply(x, matrices["w1"])
-    return multiply(inner.relu_() if setup.activation == "relu" else F.gelu(inner), matrices["w2"])
+    active = inner.relu_() if setup.activation == "relu" else F.gelu(inner)
+    return multiply(norm_of(active, setup) if normed else active, matrices["w2"])
 
 
 def multiply(x: Tensor, matrix: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ class Bystander:
         """Remembers what a norm divides, [batch, seq, d]."""
         self.divided = x.detach()
 
-    def leave(self, output: Tensor) -> None:
+    def leave(self, output: Tensor, dual: Tensor | None) -> None:
         """The block ends."""
 
 
@@ -77,8 +77,10 @@ class Instrument(Bystander):
         self.read("attention_logit_std", [metrics.logit_std(part, visible) for part in self.parts(logits)], self._block)
         self.read("attention_participation", [metrics.participation(p) for p in self.parts(weights)], self._block)
 
-    def leave(self, output: Tensor) -> None:
+    def leave(self, output: Tensor, dual: Tensor | None) -> None:
         """Reads the finished block."""
+        if dual is not None:
+            self.read("stream_rms_dual", [metrics.rms(part) for part in self.parts(dual)], self._block)
         self.read("stream_rms", [metrics.rms(part) for part in self.parts(self.sum)], self._block)
         within, across = zip(*map(metrics.cosines, self.parts(output)), strict=True)
         self.read("token_cosine", within, self._block)
@@ -88,11 +90,11 @@ class Instrument(Bystander):
         """Keeps one value a seed. depth says in which stack; None where it is the same in all."""
         self._values[quantity, block, depth] = values
 
-    def read_sigma(self, depth: int) -> None:
-        """Reads sigma of the stack that ends where the last norm seen was."""
+    def read_sigma(self, depth: int, quantity: str = "sigma") -> None:
+        """Reads sigma, or sigma_dual, of the stack that ends where the last norm seen was; nothing where none was."""
         rule: Callable = metrics.centred_rms if self._setup.norm == "layernorm" else metrics.rms
         if self.divided is not None:
-            self.read("sigma", [rule(part) for part in self.parts(self.divided)], depth=depth)
+            self.read(quantity, [rule(part) for part in self.parts(self.divided)], depth=depth)
 
     def read_weight_gradient(self, role: str, gradient: Tensor, block: int, depth: int) -> Sequence[float]:
         """Reads the gradient of one matrix, [n_out, n_in], in the stack of a depth; the last block's W2 is the top.
