@@ -1,6 +1,6 @@
 """Grids: which settings the shipped store is made of. A grid is a function that returns Settings, or what it skips."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -11,7 +11,25 @@ PAGE = Setup(name="page")
 
 PAGE_DEPTHS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 DEEP_DEPTHS = (128, 256, 512, 1024)
+CATALOGUE_DEPTHS = (2, 4, 8, 16, 32, 64)
 SEEDS = range(10)
+
+PLACEMENTS = [
+    *("post", "pre", "none", "sandwich", "reordered", "reordered_no_qk", "deepnorm", "keel", "admin", "normformer"),
+    *("layernorm_scaling", "mix_ln", "hybridnorm", "b2t", "residual", "rezero", "layerscale", "depth_mup", "completep"),
+]
+INITS = [
+    *("xavier_uniform", "xavier_normal", "xavier_residual", "gpt2", "normal_002", "he", "lecun", "torch_linear"),
+    *("small_wang", "ds_init", "orthogonal", "theory"),
+]
+"""What core registers, by name: a plan is made without torch."""
+
+BOTH_SCALES = ("xavier_uniform", "gpt2")
+"""The init that leaves embeddings to the setup, and the one that draws them as small as everything else."""
+EMBEDDINGS = {"004": 0.04, "002": 0.02}
+WIDTHS = (64, 128, 512, 1024)
+BATCHES = (8, 128)
+LENGTHS = (8, 128)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +77,55 @@ def deep() -> list[Setting]:
     ]
 
 
-GRIDS: dict[str, Grid] = {"page": page, "page_dense": page_dense, "deep": deep}
+def catalogue() -> list[Setting]:
+    """Every placement by every init."""
+    return _crossed([PAGE], PLACEMENTS, INITS)
+
+
+def norms() -> list[Setting]:
+    """Every placement with RMSNorm."""
+    return _crossed([replace(PAGE, name="rmsnorm", norm="rmsnorm")], PLACEMENTS, BOTH_SCALES)
+
+
+def embeddings() -> list[Setting]:
+    """Every placement with smaller embeddings; those of page are 1."""
+    setups = [replace(PAGE, name=f"embedding_{name}", embedding_std=std) for name, std in EMBEDDINGS.items()]
+    return _crossed(setups, PLACEMENTS, BOTH_SCALES)
+
+
+def zipf() -> list[Setting]:
+    """Every placement with tokens and targets that are as uneven as words."""
+    return _crossed([replace(PAGE, name="zipf", data="zipf")], PLACEMENTS, BOTH_SCALES)
+
+
+def shape() -> list[Setting]:
+    """Post and pre at other widths, batches and lengths, one constant of page changed at a time; three seeds."""
+    setups = [replace(PAGE, name=f"width_{width}", width=width) for width in WIDTHS]
+    setups += [replace(PAGE, name=f"batch_{batch}", batch=batch) for batch in BATCHES]
+    setups += [replace(PAGE, name=f"length_{length}", seq_len=length) for length in LENGTHS]
+    return _crossed(setups, ("post", "pre"), ("xavier_uniform",), seeds=range(3))
+
+
+def _crossed(
+    setups: Sequence[Setup], placements: Sequence[str], inits: Sequence[str], seeds: Sequence[int] = SEEDS
+) -> list[Setting]:
+    """Every combination, at the depths of the catalogue."""
+    return [
+        Setting(setup=setup, placement=placement, init=init, depth=depth, seed=seed)
+        for setup, placement, init, depth, seed in product(setups, placements, inits, CATALOGUE_DEPTHS, seeds)
+    ]
+
+
+GRIDS: dict[str, Grid] = {
+    "page": page,
+    "page_dense": page_dense,
+    "deep": deep,
+    "catalogue": catalogue,
+    "norms": norms,
+    "embeddings": embeddings,
+    "zipf": zipf,
+    "shape": shape,
+}
 """Every grid the shipped store is made of, by name."""
 
 

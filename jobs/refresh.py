@@ -137,11 +137,14 @@ def look(path: Path) -> Held:
 
 
 def to_measure(plan: Plan, held: Held, retry_failed: bool) -> list[Setting]:
-    """The cells to be measured, longest first: not there, and not failed too often already."""
+    """The cells to be measured: not there, and not failed too often already.
+
+    Seed by seed, so that one that is cut off leaves every mean it has begun with some seeds; of a seed, longest first.
+    """
     limit = sys.maxsize if retry_failed else MOST_ATTEMPTS
     there = held.has(plan)
     lacking = [s for s in plan.settings() if s.key not in there and held.attempts.get(s.key, 0) < limit]
-    return sorted(lacking, key=held.timings.wall_s, reverse=True)
+    return sorted(lacking, key=lambda setting: (setting.seed, -held.timings.wall_s(setting)))
 
 
 def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Counts) -> int:

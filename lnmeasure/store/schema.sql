@@ -27,7 +27,7 @@ CREATE TABLE cell (
 );
 CREATE TABLE block_reading (
     setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL,
-    seed INTEGER NOT NULL, stack VARCHAR NOT NULL, block INTEGER NOT NULL, stream_rms FLOAT,
+    seed INTEGER NOT NULL, stack VARCHAR NOT NULL, block INTEGER NOT NULL, stream_rms FLOAT, stream_rms_dual FLOAT,
     branch_rms_attention FLOAT, branch_rms_ffn FLOAT, grad_w1 FLOAT, grad_w2 FLOAT, grad_wq FLOAT, grad_wk FLOAT,
     grad_wv FLOAT, grad_wo FLOAT, grad_stream FLOAT, grad_presum FLOAT, token_cosine FLOAT,
     cross_sequence_cosine FLOAT, attention_logit_std FLOAT, attention_participation FLOAT
@@ -81,6 +81,8 @@ CREATE TABLE t_quantile (n INTEGER NOT NULL, t DOUBLE);
 CREATE TABLE slope_depth (depth_min INTEGER NOT NULL, depth_max INTEGER NOT NULL, depth INTEGER NOT NULL);
 INSERT INTO slope_depth SELECT 8, 64, unnest([8, 12, 16, 24, 32, 48, 64]);
 INSERT INTO slope_depth SELECT 1, 64, unnest([1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
+INSERT INTO slope_depth SELECT 2, 64, unnest([2, 4, 8, 16, 32, 64]);
+INSERT INTO slope_depth SELECT 2, 32, unnest([2, 4, 8, 16, 32]);
 
 -- Mean over seeds and its standard error; both null where a seed's reading is null, so that every mean has n_seeds.
 CREATE MACRO mean_of(x) AS CASE WHEN count(x) = count(*) THEN avg(x) END;
@@ -92,9 +94,9 @@ SELECT setup, placement, init, depth, seed, sigma, sigma_dual, top_grad_w2, loss
 FROM cell;
 
 CREATE VIEW by_block AS
-SELECT setup, placement, init, depth, seed, stack, block, stream_rms, branch_rms_attention, branch_rms_ffn, grad_w1,
-    grad_w2, grad_wq, grad_wk, grad_wv, grad_wo, grad_stream, grad_presum, token_cosine, cross_sequence_cosine,
-    attention_logit_std, attention_participation
+SELECT setup, placement, init, depth, seed, stack, block, stream_rms, stream_rms_dual, branch_rms_attention,
+    branch_rms_ffn, grad_w1, grad_w2, grad_wq, grad_wk, grad_wv, grad_wo, grad_stream, grad_presum, token_cosine,
+    cross_sequence_cosine, attention_logit_std, attention_participation
 FROM block_reading;
 
 CREATE VIEW by_depth AS
@@ -125,6 +127,7 @@ CREATE VIEW profile AS
 WITH moments AS (
     SELECT setup, placement, init, depth, stack, block, count(*)::INTEGER AS n_seeds,
         mean_of(stream_rms) AS stream_rms_mean, sem_of(stream_rms) AS stream_rms_sem,
+        mean_of(stream_rms_dual) AS stream_rms_dual_mean, sem_of(stream_rms_dual) AS stream_rms_dual_sem,
         mean_of(branch_rms_attention) AS branch_rms_attention_mean,
         sem_of(branch_rms_attention) AS branch_rms_attention_sem,
         mean_of(branch_rms_ffn) AS branch_rms_ffn_mean, sem_of(branch_rms_ffn) AS branch_rms_ffn_sem,
@@ -149,6 +152,8 @@ WITH moments AS (
 SELECT setup, placement, init, depth, stack, block, n_seeds,
     stream_rms_mean, stream_rms_mean - t * stream_rms_sem AS stream_rms_low,
     stream_rms_mean + t * stream_rms_sem AS stream_rms_high,
+    stream_rms_dual_mean, stream_rms_dual_mean - t * stream_rms_dual_sem AS stream_rms_dual_low,
+    stream_rms_dual_mean + t * stream_rms_dual_sem AS stream_rms_dual_high,
     branch_rms_attention_mean, branch_rms_attention_mean - t * branch_rms_attention_sem AS branch_rms_attention_low,
     branch_rms_attention_mean + t * branch_rms_attention_sem AS branch_rms_attention_high,
     branch_rms_ffn_mean, branch_rms_ffn_mean - t * branch_rms_ffn_sem AS branch_rms_ffn_low,
