@@ -22,7 +22,7 @@ from lnmeasure.records import Setting, Setup
 
 ROOT = Path(__file__).resolve().parents[1]
 TINY = Setup(name="tiny", width=8, heads=2, seq_len=3, batch=2, vocab=7, dtype="float64")
-DEPTH_FREE = ("xavier_uniform", "xavier_normal")
+DEPTH_FREE = set(INITS) - {"xavier_residual", "gpt2", "small_wang"}
 """Inits whose values do not depend on the depth, so that a deeper stack extends a shallower one."""
 
 every_init = pytest.mark.parametrize("init", list(INITS))
@@ -71,13 +71,13 @@ def test_a_deeper_stack_extends_a_shallower_one(init):
         assert all(torch.equal(matrices[role], same[role]) for role in matrices)
 
 
-@pytest.mark.parametrize("init", ["xavier_residual", "gpt2"])
-def test_residual_scaling_is_all_that_depth_changes(init):
+@pytest.mark.parametrize(("init", "factor"), [("xavier_residual", 2), ("gpt2", 2), ("small_wang", 4)])
+def test_residual_scaling_is_all_that_depth_changes(init, factor):
     shallow, deep = (
         draw_blocks(Setting(setup=TINY, placement="pre", init=init, depth=depth, seed=4))[0] for depth in (2, 8)
     )
     for role, matrix in shallow.items():
-        expected = matrix / 2 if role in ("wo", "w2") else matrix
+        expected = matrix / factor if role in ("wo", "w2") else matrix
         assert torch.allclose(deep[role], expected, rtol=1e-14, atol=0), role
 
 
@@ -85,10 +85,41 @@ def test_residual_scaling_is_all_that_depth_changes(init):
 def test_placements_share_their_weights_their_inputs_and_their_targets(init):
     for seed in range(3):
         found = []
-        for placement in PLACEMENTS:
+        for placement in (name for name in PLACEMENTS if not PLACEMENTS[name].gain):
             setting = Setting(setup=TINY, placement=placement, init=init, depth=2, seed=seed)
             found.append([*draw_ends(setting), *(m for matrices in draw_blocks(setting) for m in matrices.values())])
         assert all(torch.equal(a, b) for others in found[1:] for a, b in zip(found[0], others, strict=True))
+
+
+@every_init
+def test_deepnorm_multiplies_what_an_init_draws_by_its_beta_but_for_queries_and_keys_and_the_ends(init):
+    plain, gained = (Setting(setup=TINY, placement=p, init=init, depth=4, seed=1) for p in ("post", "deepnorm"))
+    assert all(torch.equal(a, b) for a, b in zip(draw_ends(plain), draw_ends(gained), strict=True))
+    for matrices, others in zip(draw_blocks(plain), draw_blocks(gained), strict=True):
+        for role, matrix in matrices.items():
+            beta = 1.0 if role in ("wq", "wk") else 32**-0.25
+            assert torch.allclose(others[role], beta * matrix, rtol=1e-14, atol=0), role
+
+
+@pytest.mark.parametrize("ratio", [1, 4])
+def test_orthogonal_matrices_are_and_w1_is_sqrt_2_of_one(ratio):
+    setup = replace(TINY, ffn_ratio=ratio)
+    matrices = draw_blocks(Setting(setup=setup, placement="pre", init="orthogonal", depth=1, seed=0))[0]
+    for role, matrix in matrices.items():
+        tall = matrix if len(matrix) >= len(matrix.T) else matrix.T
+        gain = 2.0 if role == "w1" else 1.0
+        assert torch.allclose(tall.T @ tall, gain * torch.eye(8, dtype=torch.float64), atol=1e-13), role
+
+
+def test_orthogonal_matrices_are_drawn_evenly():
+    """A reflection of the whole space changes nothing: each entry has mean 0, which QR's signs alone would not give."""
+    setups = [replace(TINY, name="even")]
+    first = [
+        draw_blocks(Setting(setup=setups[0], placement="pre", init="orthogonal", depth=1, seed=seed))[0]["wq"]
+        for seed in range(400)
+    ]
+    mean = torch.stack(first).mean(0)
+    assert mean.abs().max() < 4.5 / math.sqrt(8 * 400)
 
 
 @given(addresses, addresses)
@@ -149,18 +180,32 @@ def test_draws_of_neighbouring_seeds_roles_and_blocks_are_uncorrelated():
 def test_every_matrix_has_the_variance_its_init_states(init):
     """Six standard errors of a normal sample's variance, sqrt(2/n); a uniform sample's is smaller."""
     setting = Setting(setup=Setup(name="page"), placement="pre", init=init, depth=3, seed=0)
+    xavier = {role: 2 / sum(shape) for role, shape in setting.setup.weight_shapes().items()}
+    xavier["head"] = 2 / 1256
+    fan_in = {"w2": 1 / 1024, "head": xavier["head"]}
+    small = 4e-4
     stated = {
-        "xavier_uniform": lambda m, out: 2 / sum(m.shape),
-        "xavier_normal": lambda m, out: 2 / sum(m.shape),
-        "xavier_residual": lambda m, out: 2 / sum(m.shape) / (6 if out else 1),
-        "gpt2": lambda m, out: 4e-4 / (6 if out else 1),
+        "xavier_uniform": xavier.get,
+        "xavier_normal": xavier.get,
+        "xavier_residual": lambda role: xavier[role] / (6 if role in ("wo", "w2") else 1),
+        "gpt2": lambda role: small / (6 if role in ("wo", "w2") else 1),
+        "normal_002": lambda role: small,
+        "he": lambda role: 2 / 256 if role == "w1" else fan_in.get(role, 1 / 256),
+        "lecun": lambda role: fan_in.get(role, 1 / 256),
+        "torch_linear": lambda role: xavier["head"] if role == "head" else fan_in.get(role, 1 / 256) / 3,
+        "small_wang": lambda role: {"wo": 4 / 9 / 256, "w2": 4 / 9 / 256, "head": xavier["head"]}.get(
+            role, 2 / 5 / 256
+        ),
+        "ds_init": lambda role: xavier[role] / (1 if role == "head" else 3),
+        "orthogonal": lambda role: {"w1": 2 / 1024, "w2": 1 / 1024, "head": xavier["head"]}.get(role, 1 / 256),
+        "theory": lambda role: 0.0 if role in ("wq", "wk") else xavier[role],
     }
     assert init in stated, f"tests/test_draws.py does not state the variance of the init {init!r}: add it."
     tensors = {"head": draw_head(setting), **draw_blocks(setting)[2]}
     for role, matrix in tensors.items():
-        variance = stated[init](matrix, role in ("wo", "w2"))
-        assert abs(matrix.double().square().mean() / variance - 1) < 6 * math.sqrt(2 / matrix.numel()), role
-    embedding_variance = 4e-4 if init == "gpt2" else 1.0
+        variance, found = stated[init](role), matrix.double().square().mean().item()
+        assert abs(found - variance) <= 6 * math.sqrt(2 / matrix.numel()) * variance, role
+    embedding_variance = small if INITS[init].whole_model else 1.0
     error = 6 * math.sqrt(2 / 256_000)
     assert abs(draw_embedding(setting).double().square().mean() / embedding_variance - 1) < error
 

@@ -60,7 +60,7 @@ def test_a_loss_beyond_single_precision_is_called_an_overflow():
 def test_what_a_setup_does_not_have_is_called_absent():
     bare = replace(CELL, setup=replace(TINY, attention="uniform", output_projection=False, seq_len=1, batch=1))
     absent = {quantity for quantity, status in statuses(bare).items() if status == "absent"}
-    none_here = {"token_cosine", "cross_sequence_cosine", "attention_logit_std", "sigma_dual"}
+    none_here = {"token_cosine", "cross_sequence_cosine", "attention_logit_std", "sigma_dual", "stream_rms_dual"}
     assert absent == none_here | {"grad_wq", "grad_wk", "grad_wo"}
 
 

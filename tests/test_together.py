@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lnmeasure.core import metrics
-from lnmeasure.core.initialise import INITS, init
+from lnmeasure.core.initialise import INITS, draw_blocks, init
 from lnmeasure.core.measure import Manner, measure, measure_together, share_prefix
 from lnmeasure.core.placements import PLACEMENTS, placement
 from lnmeasure.records import Setting, Setup
@@ -67,9 +67,14 @@ def test_any_depths_in_any_order_read_what_each_reads_alone(depths, manner, atte
 
 @every_pair
 def test_a_pair_shares_its_prefix_exactly_where_the_first_block_of_deeper_stacks_is_the_same(placement, init):
-    first = [{r.quantity: r.value for r in measure(cell(placement, init, depth)) if r.block == 1} for depth in (2, 9)]
+    cells = [cell(placement, init, depth) for depth in (2, 21)]
+    first = [{r.quantity: r.value for r in measure(setting) if r.block == 1} for setting in cells]
+    drawn = [draw_blocks(setting)[0] for setting in cells]
     forward = ("stream_rms", "branch_rms_attention", "branch_rms_ffn", "token_cosine")
-    assert share_prefix(placement, init) == all(first[0][name] == first[1][name] for name in forward)
+    same = all(first[0][name] == first[1][name] for name in forward)
+    assert share_prefix(placement, init) == (
+        same and all(torch.equal(drawn[0][role], drawn[1][role]) for role in drawn[0])
+    )
 
 
 def test_what_depends_on_depth_is_refused_together_by_name(monkeypatch):
