@@ -51,7 +51,8 @@ def test_worker_processes_read_the_same_bits_as_measuring_inline(store_at):
     for setting in grid:
         for reading in measure_cell(setting).readings:
             if reading.block == 2:
-                assert rows.loc[(setting.placement, setting.init), reading.quantity] == np.float32(reading.value)
+                stored = rows.loc[(setting.placement, setting.init), reading.quantity]
+                assert np.array_equal(np.float32(stored), np.float32(reading.value), equal_nan=True), reading
 
 
 def test_a_dry_run_says_what_is_missing_and_measures_nothing(store_at, capsys):
