@@ -8,12 +8,16 @@ from lnmeasure.records import Setting
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Settings measured in one go, which differ in depth or seed only, and how: see core.measure.Manner."""
+    """Settings measured in one go, which differ in depth or seed only, and how: see core.measure.Manner.
+
+    plugins are the modules that register what settings name, see jobs.plugins.
+    """
 
     settings: tuple[Setting, ...]
     whole_only: bool = False
     streaming: bool = False
     device: str = "cpu"
+    plugins: tuple[str, ...] = ()
 
     @property
     def depth(self) -> int:

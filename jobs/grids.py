@@ -22,7 +22,7 @@ INITS = [
     *("xavier_uniform", "xavier_normal", "xavier_residual", "gpt2", "normal_002", "he", "lecun", "torch_linear"),
     *("small_wang", "ds_init", "orthogonal", "theory"),
 ]
-"""What core registers, by name: a plan is made without torch."""
+"""What core registers, by name: a plan is made without torch. jobs.plugins adds what plugins register."""
 
 BOTH_SCALES = ("xavier_uniform", "gpt2")
 """The init that leaves embeddings to the setup, and the one that draws them as small as everything else."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from jobs import plugins
 from jobs.batches import Batch, in_batches
 from jobs.engines import ENGINES, LOCAL, Engine, chosen, scheduler
 from jobs.estimate import DEVICE_MB, Timings, memory_mb, needs_streaming, seeds_at_once
@@ -48,6 +49,7 @@ class Options:
     work: Work = MEASURING
     device: str = "cpu"
     engine: Engine = LOCAL
+    plugins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +89,15 @@ def main(arguments: list[str] | None = None) -> int:
     runs, or the engine is lost; 76 store damaged; 130/143 interrupted, with results saved.
     """
     options = _parse(arguments)
-    if options.dry_run:
-        return ends(lambda: dry_run(store_path(), plan_of(options.grid, options.dtype), _options(options)))
-    return ends(
-        lambda: refresh(store_path(), plan_of(options.grid, options.dtype), _options(options), Stop().install())
-    )
+    return ends(lambda: _run(options))
+
+
+def _run(given: argparse.Namespace) -> int:
+    plugins.load(given.plugin)
+    plan, options = plan_of(given.grid, given.dtype), _options(given)
+    if given.dry_run:
+        return dry_run(store_path(), plan, options)
+    return refresh(store_path(), plan, options, Stop().install())
 
 
 def dry_run(path: Path, plan: Plan, options: Options) -> int:
@@ -254,7 +260,7 @@ def _batches(plan: Plan, todo: list[Setting], options: Options, at_once: int) ->
         return bool(options.work.together and share_prefix and share_prefix(setting.placement, setting.init))
 
     share_mb = (options.engine.memory_of_each(at_once) or UNKNOWN_SHARE) / 1e6
-    return in_batches(
+    found = in_batches(
         todo,
         plan.whole_only(),
         may_share,
@@ -262,6 +268,7 @@ def _batches(plan: Plan, todo: list[Setting], options: Options, at_once: int) ->
         options.device,
         seeds_at_once if options.work.together else lambda _: 1,
     )
+    return [replace(batch, plugins=options.plugins) for batch in found]
 
 
 def _within(budget_s: float | None, timings: Timings) -> Callable[[Batch], bool]:
@@ -357,6 +364,7 @@ def _options(given: argparse.Namespace) -> Options:
         retry_failed=given.retry_failed,
         device=given.device,
         engine=engine,
+        plugins=tuple(given.plugin),
     )
 
 
@@ -365,6 +373,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     grids = f"grids to bring up to date (default all): {', '.join(GRIDS)}"
     add("--grid", nargs="+", action="extend", default=[], metavar="NAME", help=grids)
+    plugin = "module that registers placements or inits of its own, which then belong to the grids too"
+    add("--plugin", action="append", default=[], metavar="MODULE", help=plugin)
     add("--dry-run", action="store_true", help="say what would be measured and what it would take, and stop")
     workers = partial(whole_number, "workers", 1, 64 * cores())
     most = f"workers of one thread each, at most (default {cores()}, the cores; on a cluster all it has)"

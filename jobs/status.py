@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from jobs import plugins
 from jobs.exits import DONE, SOME_FAILED, ends
 from jobs.grids import GRIDS, plan_of
 from jobs.refresh import Held, look, to_measure
@@ -21,8 +22,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the status. Exit codes: 0; with --check 1 where a refresh would measure something; 76 store damaged."""
     parser = argparse.ArgumentParser(prog="python -m jobs.status", description=__doc__)
     parser.add_argument("--check", action="store_true", help="exit with 1 where a refresh would measure something")
+    plugin = "module that registers placements or inits of its own, which then belong to the grids too"
+    parser.add_argument("--plugin", action="append", default=[], metavar="MODULE", help=plugin)
     options = parser.parse_args(arguments)
-    return ends(lambda: INCOMPLETE if report(store_path()) and options.check else COMPLETE)
+    return ends(lambda: INCOMPLETE if _report(options) and options.check else COMPLETE)
+
+
+def _report(options: argparse.Namespace) -> int:
+    plugins.load(options.plugin)
+    return report(store_path())
 
 
 def report(path: Path) -> int:

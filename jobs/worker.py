@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from jobs import plugins
 from jobs.batches import Batch
 from lnmeasure.records import Setting
 from lnmeasure.store.building import Measured
@@ -65,6 +66,7 @@ def measure_batch(batch: Batch) -> list[Measured]:
     """Measure a batch. Each cell gets its share of the time, by depth, and the memory of all."""
     from lnmeasure.core.measure import Manner, measure_together
 
+    plugins.load(batch.plugins)
     manner = Manner(streaming=batch.streaming, whole_only=batch.whole_only, device=batch.device)
     _forget_peak()
     began = time.perf_counter()

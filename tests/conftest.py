@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from jobs import plugins
 from lnmeasure.store.reader import SHIPPED, Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,8 +18,14 @@ settings.load_profile("house")
 
 
 def pytest_addoption(parser):
-    """--soak runs the long tests."""
+    """--soak runs the long tests, --plugin has the generic tests hold over what a module registers too."""
     parser.addoption("--soak", action="store_true", help="run the long tests too")
+    parser.addoption("--plugin", action="append", default=[], help="module that registers placements or inits")
+
+
+def pytest_configure(config):
+    """Plugins are loaded before tests are made for every registered placement and init."""
+    plugins.load(config.getoption("--plugin"))
 
 
 def pytest_collection_modifyitems(config, items):

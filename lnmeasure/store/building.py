@@ -89,10 +89,15 @@ class Building:
             )
 
     def register(self, kind: str, entries: Iterable[tuple[str, str, str, str | None]]) -> None:
-        """Keep name, equation, source and unconfirmed of every placement or init (kind), replacing what was there."""
+        """Keep name, equation, source and unconfirmed of placements or inits (kind), replacing those of the same names.
+
+        Others stay, for cells may: a plugin's are measured by one refresh and unknown to the next.
+        """
+        rows = [[kind, *entry] for entry in entries]
         with self._transaction():
-            self._connection.execute("DELETE FROM registered WHERE kind = ?", [kind])
-            insert(self._connection, "registered", [[kind, *entry] for entry in entries])
+            for _, name, *_ in rows:
+                self._connection.execute("DELETE FROM registered WHERE kind = ? AND name = ?", [kind, name])
+            insert(self._connection, "registered", rows)
 
     def plan(self, grid: str, cells: Iterable[tuple[Setting, str | None]], partly: Set[str] = frozenset()) -> None:
         """Keep what a grid asks for: its settings, each with the reason for which it is skipped, or None.
