@@ -43,7 +43,7 @@ test: $(VENV)/test
 	@echo "Checking style and import rules"
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/lint-imports
 	@echo "Running the suite"
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest --numprocesses 2 --dist loadgroup
 
 verify: $(VENV)/jobs
 	@echo "Verifying the store"

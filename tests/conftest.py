@@ -28,9 +28,18 @@ def pytest_configure(config):
     plugins.load(config.getoption("--plugin"))
 
 
+ALONE = ("test_kills", "test_engines", "test_interruptions", "test_readers", "test_full_disk", "test_browser")
+"""Files whose tests start, kill and time processes: never two of them at once."""
+
+
 def pytest_collection_modifyitems(config, items):
-    """Browser tests need Chromium: without it they are skipped, saying how to get it, and fail under CI."""
+    """Browser tests need Chromium: without it they are skipped, saying how to get it, and fail under CI.
+
+    Where tests are run by several processes a file's stay together, and those of ALONE in one process.
+    """
     for item in items:
+        name = item.path.stem
+        item.add_marker(pytest.mark.xdist_group("alone" if name in ALONE else name))
         if item.get_closest_marker("browser") and not CHROMIUM and os.environ.get("CI") != "true":
             item.add_marker(pytest.mark.skip(reason="no Chromium: install it with 'apt-get install chromium'"))
         if item.get_closest_marker("soak") and not config.getoption("--soak"):
