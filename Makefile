@@ -43,7 +43,7 @@ test: $(VENV)/test
 	@echo "Checking style and import rules"
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/lint-imports
 	@echo "Running the suite"
-	@$(RUN) -m pytest --numprocesses 2 --dist loadgroup
+	@$(RUN) -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
 
 verify: $(VENV)/jobs
 	@echo "Verifying the store"
