@@ -250,3 +250,16 @@ def test_no_branch_is_dead_and_no_two_blocks_are_copies(placement, init):
             muted[block - 1][role] = torch.zeros_like(muted[block - 1][role])
             differs = (stack.forward(x, muted, setting, BLIND) - hidden).abs().max() > 1e-9
             assert differs != (placement == "rezero"), (block, role)
+
+
+@pytest.mark.parametrize(("depth", "scale"), [(18, 0.1), (19, 1e-5), (24, 1e-5), (25, 1e-6)])
+def test_layerscale_multiplies_branches_by_less_in_deeper_stacks(depth, scale):
+    """In the first block, whose input every stack shares."""
+    seen = {}
+    for placement in ("pre", "layerscale"):
+        branches = []
+        watch = SimpleNamespace(**vars(BLIND) | {"add": lambda name, x, y, kept=branches: kept.append(y) or x + y})
+        x, _, weights, _ = drawn(small(placement, depth=depth))
+        stack.forward(x, weights, small(placement, depth=depth), watch)
+        seen[placement] = branches[0]
+    assert torch.allclose(seen["layerscale"], scale * seen["pre"], rtol=EXACT, atol=0)
