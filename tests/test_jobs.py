@@ -55,6 +55,14 @@ def test_worker_processes_read_the_same_bits_as_measuring_inline(store_at):
                 assert np.array_equal(np.float32(stored), np.float32(reading.value), equal_nan=True), reading
 
 
+def test_cells_are_measured_seed_by_seed_and_of_a_seed_the_longest_first():
+    grid = small_grid(depths=(1, 5, 3), seeds=(2, 0, 1))
+    held = refresh.look(Path("nowhere"))
+    order = [(s.seed, -s.depth) for s in refresh.to_measure(plan(grid), held, retry_failed=False)]
+    assert len(order) == len(grid)
+    assert order == sorted(order)
+
+
 def test_a_dry_run_says_what_is_missing_and_measures_nothing(store_at, capsys):
     assert refresh.main(["--grid", "page", "--dry-run"]) == 0
     assert f"{len(grids.page())} to measure" in capsys.readouterr().out
