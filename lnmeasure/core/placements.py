@@ -120,7 +120,12 @@ def deepnorm(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: P
     return norms[0](add((2 * place.depth) ** 0.25 * x, sublayer(x)))
 
 
-@placement(norms=2, final_norm=False, source="Keel, arXiv:2601.19895")
+@placement(
+    norms=2,
+    final_norm=False,
+    source="Keel, arXiv:2601.19895",
+    unconfirmed="that alpha counts sublayers (2L), not blocks: one secondary source says so, the paper was not at hand",
+)
 def keel(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Place) -> Tensor:
     """x <- N(alpha x + F(N(x))), alpha = 2L"""
     return norms[1](add(2 * place.depth * x, sublayer(norms[0](x))))
@@ -159,7 +164,14 @@ def mix_ln(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Pla
     return update(x, sublayer, norms, add, place)
 
 
-@placement(norms=1, final_norm=True, whole_block=True, source="HybridNorm, Zhuo et al. 2025, arXiv:2503.04598")
+@placement(
+    norms=1,
+    final_norm=True,
+    whole_block=True,
+    source="HybridNorm, Zhuo et al. 2025, arXiv:2503.04598",
+    unconfirmed="that queries, keys and values are normed over their full width, as in the OLMo code it builds on, and "
+    "not head by head",
+)
 def hybridnorm(x: Tensor, attention: Callable, ffn: Callable, norms: list, add: Callable, place: Place) -> Tensor:
     """x <- x + A(x), its queries, keys and values normed; x <- N(x); x <- x + FFN(x), final N"""
     x = norms[0](add(x, attention(x, normed="qkv")))
