@@ -102,3 +102,36 @@ def test_a_shipped_cell_is_measured_again_to_the_same_readings(shipped):
         for reading in measure(setting):
             if reading.value is not None and reading.block is not None:
                 assert blocks.loc[reading.block, reading.quantity] == pytest.approx(reading.value, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("placement", "quantity", "law"),
+    [("deepnorm", "top_grad_w2", -0.5), ("deepnorm", "bottom_grad_w2", -0.5), ("completep", "top_grad_w2", -1.0)],
+)
+def test_constants_that_depend_on_depth_set_the_slope(shipped, placement, quantity, law):
+    """Within 0.01: what is left is how tokens align, which such constants keep small."""
+    rows = shipped.query(
+        f"SELECT estimate FROM slope WHERE setup = 'page' AND init = 'xavier_uniform' AND placement = '{placement}' "
+        f"AND quantity = '{quantity}' AND depth_min = 2 AND depth_max = 64"
+    )
+    assert rows.estimate.tolist() == pytest.approx([law], abs=0.01)
+
+
+def test_with_the_full_gpt2_init_the_pre_ln_top_gradient_is_many_times_larger_than_post_lns(shipped):
+    """About nine times at 64 blocks: the stream begins at the embeddings' 0.02."""
+    rows = shipped.query(
+        "SELECT low, high FROM comparison WHERE setup = 'page' AND init = 'gpt2' AND placement = 'pre' AND depth = 64"
+    )
+    assert 7 < 1 / rows.high.item() < 1 / rows.low.item() < 10
+
+
+def test_deepnorm_of_the_shipped_store_is_where_its_constants_put_it(shipped):
+    """Known answer 11: sigma^2 = sqrt(2L) + 0.32/(8L), top grad_w2 = 0.1428/sqrt(L); 2 %, at every depth."""
+    rows = shipped.query(
+        "SELECT depth, sigma_mean, top_grad_w2_mean FROM by_depth WHERE setup = 'page' AND init = 'xavier_uniform' "
+        "AND placement = 'deepnorm'"
+    )
+    assert rows.depth.tolist() == [2, 4, 8, 16, 32, 64]
+    for row in rows.itertuples():
+        assert row.sigma_mean**2 == pytest.approx((2 * row.depth) ** 0.5 + 0.32 / (8 * row.depth), rel=0.02)
+        assert row.top_grad_w2_mean == pytest.approx(0.1428 / row.depth**0.5, rel=0.025)
