@@ -27,6 +27,18 @@ INITS = [
 BOTH_SCALES = ("xavier_uniform", "gpt2")
 """The init that leaves embeddings to the setup, and the one that draws them as small as everything else."""
 EMBEDDINGS = {"004": 0.04, "002": 0.02}
+XAVIER = ("xavier_uniform", "xavier_normal")
+XIONG_THEORY = Setup(
+    name="xiong_theory",
+    width=512,
+    heads=1,
+    ffn_ratio=1,
+    attention="uniform",
+    output_projection=False,
+    input="gaussian",
+    seq_len=8,
+)
+"""Sequences of 8 tokens, 32 of them: the paper states no number; head and targets are those of page."""
 WIDTHS = (64, 128, 512, 1024)
 BATCHES = (8, 128)
 LENGTHS = (8, 128)
@@ -106,6 +118,14 @@ def shape() -> list[Setting]:
     return _crossed(setups, ("post", "pre"), ("xavier_uniform",), seeds=range(3))
 
 
+def xiong_theory() -> list[Setting]:
+    """The simplified setting of Xiong et al. 2020: one head, d x d matrices, attention a plain mean, Gaussian inputs."""
+    return [
+        Setting(setup=XIONG_THEORY, placement=placement, init=init, depth=depth, seed=seed)
+        for placement, init, depth, seed in product(("post", "pre"), XAVIER, (2, 4, 6, 8, 12), SEEDS)
+    ]
+
+
 def _crossed(
     setups: Sequence[Setup], placements: Sequence[str], inits: Sequence[str], seeds: Sequence[int] = SEEDS
 ) -> list[Setting]:
@@ -125,6 +145,7 @@ GRIDS: dict[str, Grid] = {
     "embeddings": embeddings,
     "zipf": zipf,
     "shape": shape,
+    "xiong_theory": xiong_theory,
 }
 """Every grid the shipped store is made of, by name."""
 
