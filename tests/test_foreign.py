@@ -23,8 +23,8 @@ from lnmeasure.records import Setting
 from tests.conftest import ROOT
 from tests.foreign.cases import CASES, NOT_COMPARED, PACKAGES
 
-TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
-"""float32 keeps 6e-8 and float64 1e-16; sums in another order, through two dozen sublayers, lose a digit or two."""
+TOLERANCE = {"float32": 1e-4, "float64": 1e-12}
+"""Through 12 blocks at full size float32 leaves 9e-6 of either side against float64, where both agree to 5e-15."""
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +87,13 @@ def test_a_foreign_model_with_our_weights_has_our_stream_and_gradients(case, ask
 @pytest.mark.soak
 @pytest.mark.parametrize("case", [case for case in CASES if case.setting.setup.name != "page"], ids=str)
 def test_the_comparison_fails_with_any_other_placement(case, ask):
-    """The control: not one of the others is within a thousand tolerances of the foreign model."""
+    """The control: not one of the others is within a hundred tolerances of the foreign model."""
     said = ask(case.package)["cases"][str(case)]
     others = [replace(case.setting, placement=name) for name in PLACEMENTS if name != case.setting.placement]
     farthest = {other.placement: max(differences(other, said).values()) for other in others}
     nearest = min(farthest, key=farthest.get)
     print(f"\n{case}: the nearest other is {nearest}, off by {farthest[nearest]:.1e}")
-    assert farthest[nearest] > 1000 * TOLERANCE[case.setting.setup.dtype], nearest
+    assert farthest[nearest] > 100 * TOLERANCE[case.setting.setup.dtype], nearest
 
 
 @pytest.mark.soak
