@@ -12,7 +12,7 @@ help:
 	@echo "make refresh     set up with torch, measure what the store lacks, publish it: the scheduled job (ARGS='--budget 1h')"
 	@echo "make test        set up with torch, run the whole suite"
 	@echo "make verify      set up with torch, hold the store against its record and some of its cells against measuring"
-	@echo "make soak        the long tests: kills by the thousand, full disks, older DuckDB clients; make benchmark: speeds"
+	@echo "make soak        the long tests: kills by the thousand, full disks, older DuckDB clients, other people's models; make benchmark: speeds"
 	@echo "make picture     draw the README's picture from the store; make dictionary: write data/README.md"
 
 $(RUN):
