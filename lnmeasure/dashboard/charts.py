@@ -5,7 +5,7 @@ import math
 import altair as alt
 import pandas as pd
 
-from lnmeasure.dashboard.theme import INITS, NEUTRAL, PLACEMENTS, Look
+from lnmeasure.dashboard.theme import INITS, NEUTRAL, PLACEMENTS, Looks
 
 HEIGHT, DEPTH_HEIGHT = 320, 400
 SELECTED = "depth"
@@ -87,23 +87,24 @@ def _at_each_depth(curve: pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(curve: pd.DataFrame) -> list[str]:
-    return [look.label for name, look in PLACEMENTS.items() if name in set(curve["placement"])]
+    return [look.label for look in PLACEMENTS.of(curve["placement"]).values()]
 
 
-def _series(data: pd.DataFrame, name: str, looks: dict[str, Look], x: alt.X, y: alt.Y) -> list[alt.Chart]:
+def _series(data: pd.DataFrame, name: str, looks: Looks, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     """Interval (a band, and bars where few), line, markers and a label at the line's end, per value of a column."""
     position = x.shorthand.split(":")[0]
     data = data.assign(series=[looks[value].label for value in data[name]])
-    present = [look for key, look in looks.items() if key in set(data[name])]
+    present = looks.of(data[name]).values()
     labels = [look.label for look in present]
     colour = alt.Color("series:N", scale=alt.Scale(domain=labels, range=[look.colour for look in present]), legend=None)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=labels, range=[look.marker for look in present]), legend=None)
+    dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=labels, range=[look.dash for look in present]), legend=None)
     base = alt.Chart(data).encode(x=x, color=colour)
     low = alt.Y("low:Q", scale=y["scale"], axis=y["axis"])
     few = data[position].nunique() <= _FEW
     band = base.mark_area(opacity=0.25).encode(y=low, y2="high:Q")
     bars = base.mark_rule(opacity=float(few)).encode(y=low, y2="high:Q")
-    line = base.mark_line(strokeWidth=2.5).encode(y=y)
+    line = base.mark_line(strokeWidth=2.5).encode(y=y, strokeDash=dash)
     points = base.mark_point(filled=True, size=60 if few else 22, opacity=1).encode(
         y=y, shape=shape, tooltip=_interval_tooltip(position)
     )

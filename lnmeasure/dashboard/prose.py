@@ -127,8 +127,8 @@ def slope_caption(slopes: pd.DataFrame) -> str:
     top = slopes[slopes.quantity == "top_grad_w2"]
     if top.empty:
         return "No slope: the store lacks some of the depths a fit needs, or seeds for them."
-    default = by_name(top[top.depth_min == top.depth_min.max()], "placement")
-    widest = by_name(top[top.depth_min == top.depth_min.min()], "placement")
+    default = by_name(_of_one_range(top, top.depth_min.max()), "placement")
+    widest = by_name(_of_one_range(top, top.depth_min.min()), "placement")
     said = ", ".join(f"{PLACEMENTS[name].label} {_slope(row)}" for name, row in default.items())
     any_row = next(iter(default.values()))
     text = f"Fitted log-log slope over L = {any_row.depth_min} to {any_row.depth_max}: {said}."
@@ -136,6 +136,12 @@ def slope_caption(slopes: pd.DataFrame) -> str:
         row = widest["pre"]
         text += f" Over L = {row.depth_min} to {row.depth_max} pre-LN has {_slope(row)}."
     return text + " The dashed guide is 1/√L through pre-LN's deepest point. Click a depth to select it everywhere."
+
+
+def _of_one_range(slopes: pd.DataFrame, depth_min: int) -> pd.DataFrame:
+    """The rows of the longest range that begins at a depth."""
+    rows = slopes[slopes.depth_min == depth_min]
+    return rows[rows.depth_max == rows.depth_max.max()]
 
 
 def sigma_card(row: Row) -> Card:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from lnmeasure.dashboard import charts, prose
 from lnmeasure.dashboard.readouts import readouts_html
-from lnmeasure.dashboard.theme import PLACEMENTS
+from lnmeasure.dashboard.theme import PLACEMENTS, REFERENCES, SCALING_INITS
 from lnmeasure.pages import numbers
 from lnmeasure.pages.address import choose_depth, choose_init, remember
 from lnmeasure.pages.source import ask, current_store, say_freshness
@@ -38,7 +38,8 @@ def header() -> None:
 def equations() -> None:
     """The two updates, in the colours that mean post and pre everywhere."""
     rows = prose.by_name(ask(store, "equations"), "placement")
-    for column, (name, look) in zip(st.columns(2), PLACEMENTS.items(), strict=True):
+    for column, name in zip(st.columns(2), REFERENCES, strict=True):
+        look = PLACEMENTS[name]
         with column:
             st.html(f'<strong style="color:{look.colour}">{look.label}</strong>')
             st.code(rows[name].equation, language=None)
@@ -138,7 +139,7 @@ def gpt2_question(depth: int) -> None:
     )
     rows = ask(store, "residual_scaling", setup=SETUP, depth=depth)
     needed = ["first_stream", "last_stream", "pre_sigma", "ratio"]
-    if len(rows) < len(charts.INITS) or rows[needed].isna().any(axis=None):
+    if len(rows) < len(SCALING_INITS) or rows[needed].isna().any(axis=None):
         st.info("The store lacks readings of one of the three inits at this depth. `make refresh` measures them.")
         return
     answers = prose.STREAM_ANSWERS
