@@ -13,6 +13,7 @@ SELECTED = "depth"
 
 _STEPS = (1, 2, 3, 5)
 _FEW = 16
+_MANY_DECADES, _MOST_DECADES = 4, 9
 
 
 def forward_chart(profile: pd.DataFrame) -> alt.LayerChart:
@@ -22,26 +23,26 @@ def forward_chart(profile: pd.DataFrame) -> alt.LayerChart:
     text = (
         alt.Chart(one).mark_text(color=NEUTRAL, align="left", dx=4, dy=-7).encode(y="y:Q", text="text", x=alt.value(0))
     )
-    series = _series(profile, "placement", PLACEMENTS, _block_axis(profile), _linear("rms per element of the stream"))
+    series = _labelled(profile, "placement", PLACEMENTS, block_axis(profile), _linear("rms per element of the stream"))
     return _sized(alt.layer(rule, text, *series))
 
 
 def backward_chart(profile: pd.DataFrame) -> alt.LayerChart:
     """Gradient of W2 against block, and pre's constant over its stream dashed. Further column: over_stream."""
-    x, y = _block_axis(profile), _linear("||dL/dW2|| of the block")
+    x, y = block_axis(profile), _linear("||dL/dW2|| of the block")
     curve = profile.dropna(subset=["over_stream"])
     dashed = (
         alt.Chart(curve)
         .mark_line(color=NEUTRAL, strokeDash=[6, 4], strokeWidth=2.5, point=len(curve) == 1)
         .encode(x=x, y=alt.Y("over_stream:Q"), tooltip=_tooltip("over_stream", "constant / pre-LN stream rms"))
     )
-    return _sized(alt.layer(*_series(profile, "placement", PLACEMENTS, x, y), dashed))
+    return _sized(alt.layer(*_labelled(profile, "placement", PLACEMENTS, x, y), dashed))
 
 
 def forward_by_init_chart(profile: pd.DataFrame) -> alt.LayerChart:
     """Stream rms of pre against block for each init, on a log axis. Columns: init, block, mean, low, high."""
-    y = _log(profile, ("mean", "low", "high"), "rms per element of the stream")
-    return _sized(alt.layer(*_series(profile, "init", INITS, _block_axis(profile), y)))
+    y = log_axis(profile, ("mean", "low", "high"), "rms per element of the stream")
+    return _sized(alt.layer(*_labelled(profile, "init", INITS, block_axis(profile), y)))
 
 
 def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
@@ -54,7 +55,7 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
     x = alt.X(
         "depth:Q", scale=scale, axis=alt.Axis(values=_ticks(depths), title="depth L in blocks", labelOverlap="greedy")
     )
-    y = _log(curve, ("mean", "low", "high", "guide"), "||dL/dW2|| of the top block")
+    y = log_axis(curve, ("mean", "low", "high", "guide"), "||dL/dW2|| of the top block")
     click = alt.selection_point(name=SELECTED, fields=["depth"], on="click", nearest=True, toggle=False, empty=False)
     chosen = alt.Chart(pd.DataFrame({"depth": [depth]})).mark_rule(color=NEUTRAL, strokeWidth=1.5).encode(x=x)
     guide = (
@@ -68,7 +69,7 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
         .encode(x=x, y=alt.value(DEPTH_HEIGHT / 2), tooltip=["depth:Q", *(f"{n}:N" for n in _labels(curve)), "seeds:Q"])
         .add_params(click)
     )
-    series = _series(curve, "placement", PLACEMENTS, x, y)
+    series = _labelled(curve, "placement", PLACEMENTS, x, y)
     return _sized(alt.layer(chosen, guide, *series, targets), height=DEPTH_HEIGHT)
 
 
@@ -90,16 +91,31 @@ def _labels(curve: pd.DataFrame) -> list[str]:
     return [look.label for look in PLACEMENTS.of(curve["placement"]).values()]
 
 
-def _series(data: pd.DataFrame, name: str, looks: Looks, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Interval (a band, and bars where few), line, markers and a label at the line's end, per value of a column."""
+def _labelled(data: pd.DataFrame, name: str, looks: Looks, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """A series per value of a column, with a label at the line's end."""
+    named = data.assign(series=[looks[value].label for value in data[name]])
+    ends = _end_labels(named, x.shorthand.split(":")[0], x, y, colours(named, name, looks))
+    return [*series(data, name, looks, x, y), ends]
+
+
+def colours(data: pd.DataFrame, name: str, looks: Looks) -> alt.Color:
+    """The colour of each series."""
+    present = looks.of(data[name]).values()
+    scale = alt.Scale(domain=[look.label for look in present], range=[look.colour for look in present])
+    return alt.Color("series:N", scale=scale, legend=None)
+
+
+def series(data: pd.DataFrame, name: str, looks: Looks, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Interval (a band, and bars where few), line and markers, per value of a column."""
     position = x.shorthand.split(":")[0]
     data = data.assign(series=[looks[value].label for value in data[name]])
     present = looks.of(data[name]).values()
     labels = [look.label for look in present]
-    colour = alt.Color("series:N", scale=alt.Scale(domain=labels, range=[look.colour for look in present]), legend=None)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=labels, range=[look.marker for look in present]), legend=None)
-    dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=labels, range=[look.dash for look in present]), legend=None)
-    base = alt.Chart(data).encode(x=x, color=colour)
+    dash = alt.StrokeDash(
+        "series:N", scale=alt.Scale(domain=labels, range=[look.dash for look in present]), legend=None
+    )
+    base = alt.Chart(data).encode(x=x, color=colours(data, name, looks))
     low = alt.Y("low:Q", scale=y["scale"], axis=y["axis"])
     few = data[position].nunique() <= _FEW
     band = base.mark_area(opacity=0.25).encode(y=low, y2="high:Q")
@@ -108,7 +124,7 @@ def _series(data: pd.DataFrame, name: str, looks: Looks, x: alt.X, y: alt.Y) -> 
     points = base.mark_point(filled=True, size=60 if few else 22, opacity=1).encode(
         y=y, shape=shape, tooltip=_interval_tooltip(position)
     )
-    return [band, bars, line, points, _end_labels(data, position, x, y, colour)]
+    return [band, bars, line, points]
 
 
 def _end_labels(data: pd.DataFrame, position: str, x: alt.X, y: alt.Y, colour: alt.Color) -> alt.LayerChart:
@@ -130,11 +146,12 @@ def _end_labels(data: pd.DataFrame, position: str, x: alt.X, y: alt.Y, colour: a
     return alt.layer(*layers)
 
 
-def _block_axis(profile: pd.DataFrame) -> alt.X:
+def block_axis(profile: pd.DataFrame, room: float = 0.18) -> alt.X:
+    """Blocks from 1 to the last, and room for labels beyond it, as a part of the axis."""
     last = int(profile["block"].max())
     step = max(1, math.ceil(last / 8))
     ticks = sorted({1, last, *range(step, last + 1, step)} - {last - 1 if last > 8 else 0})
-    scale = alt.Scale(domain=[0.5, last + 0.5 + 0.18 * last], nice=False)
+    scale = alt.Scale(domain=[0.5, last + 0.5 + room * last], nice=False)
     return alt.X("block:Q", scale=scale, axis=alt.Axis(values=ticks, format="d", title="block, 1 = bottom"))
 
 
@@ -142,14 +159,19 @@ def _linear(title: str) -> alt.Y:
     return alt.Y("mean:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=title, tickCount=5))
 
 
-def _log(data: pd.DataFrame, columns: tuple[str, ...], title: str) -> alt.Y:
-    """A log axis over the positive values of some columns: explicit domain, ticks at 1, 2, 3 and 5 of each decade."""
+def log_axis(data: pd.DataFrame, columns: tuple[str, ...], title: str) -> alt.Y:
+    """A log axis over the positive values of some columns: explicit domain, ticks at 1, 2, 3 and 5 of each decade.
+
+    Where decades are many, ticks are at their beginnings only, and where they are too many, at every second, third...
+    """
     values = data[list(columns)].to_numpy(dtype=float).ravel()
     values = values[values > 0]
     low, high = (values.min() / 1.15, values.max() * 1.15) if len(values) else (0.1, 10.0)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [step * 10.0**decade for decade in decades for step in _STEPS]
-    axis = alt.Axis(title=title, values=[tick for tick in ticks if low <= tick <= high], format="~g")
+    steps = _STEPS if len(decades) <= _MANY_DECADES else (1,)
+    ticks = [step * 10.0**decade for decade in decades[:: math.ceil(len(decades) / _MOST_DECADES)] for step in steps]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    axis = alt.Axis(title=title, values=ticks, format="~g", labelOverlap="greedy")
     return alt.Y("mean:Q", scale=alt.Scale(type="log", domain=[low, high], nice=False), axis=axis)
 
 

@@ -63,7 +63,7 @@ PLACEMENTS = Looks(
     residual=Look(label="ResiDual", colour=PURPLE, marker="triangle-left", dash=SHORT),
     rezero=Look(label="ReZero", colour=GREY, marker="square", dash=SHORT),
     layerscale=Look(label="LayerScale", colour=GREEN, marker="triangle-right", dash=SHORT),
-    depth_mup=Look(label="Depth-µP", colour=AMBER, marker="triangle-down", dash=SHORT),
+    depth_mup=Look(label="Depth-muP", colour=AMBER, marker="triangle-down", dash=SHORT),
     completep=Look(label="CompleteP", colour=VIOLET, marker="cross", dash=SHORT),
 )
 
