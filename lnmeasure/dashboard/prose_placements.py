@@ -21,14 +21,14 @@ def headline(rows: pd.DataFrame, depth: int) -> str:
     full, alone = by_init.get("gpt2"), by_init.get("xavier_residual")
     if full is None or pd.isna(full.over_post):
         return f"The full GPT-2 init is not measured at {blocks(depth)}: post-LN and pre-LN cannot be compared with it."
-    ratio = between(full.over_post, full.over_post_low, full.over_post_high)
-    larger = "larger" if full.over_post > 1 else "smaller, as a share of it"
-    said = (
-        f"With the full GPT-2 init and {blocks(depth)}, pre-LN's top gradient is **{ratio} times post-LN's: {larger}**. "
-        f"That init draws embeddings small too, so the stream starts at rms {number(full.embedding_rms)}; pre-LN never "
-        f"renormalises it, and the last norm divides by σ = {number(full.sigma)}, which multiplies the gradient by 1/σ = "
-        f"{number(1 / full.sigma)}."
-    )
+    ratio = times(1 / full.over_post, "smaller", "larger")
+    said = f"With the full GPT-2 init and {blocks(depth)}, pre-LN's top gradient is **{ratio}** than post-LN's."
+    if full.over_post > 1 > full.sigma:
+        said += (
+            f" That init draws embeddings small too, so the stream starts at rms {number(full.embedding_rms)}. Pre-LN "
+            f"never renormalises it, and its last norm divides by σ = {number(full.sigma)}: it multiplies the gradient "
+            f"by 1/σ = {number(1 / full.sigma)}."
+        )
     if alone is None or pd.isna(alone.over_post):
         return said
     return (
@@ -133,3 +133,15 @@ def _gaps(own: pd.DataFrame, label: str, profile: Profile, what: str) -> str:
     why = [f"exactly 0 in {zero} of {blocks(len(own))}"] if zero else []
     why += [f"beyond the range of float32 in {null} of {blocks(len(own))}"] if null else []
     return f"{label}'s {what} is {' and '.join(why)}, which a logarithmic axis cannot show."
+
+
+def placement_sentences(readings: pd.DataFrame, slopes: pd.DataFrame, init: str, depth: int) -> dict[str, str]:
+    """What each placement does with an init, by name. The answers of matrix.sql and matrix_slopes.sql."""
+    fits = slopes[slopes.init == init]
+    rows = readings[readings.init == init].itertuples()
+    return {row.placement: placement_sentence(row, fits[fits.placement == row.placement], depth) for row in rows}
+
+
+def init_sentences(readings: pd.DataFrame, depth: int) -> dict[str, str]:
+    """What each init does, by name. The answer of matrix.sql."""
+    return {init: init_sentence(rows, depth) for init, rows in readings.groupby("init")}

@@ -9,7 +9,7 @@ from lnmeasure.dashboard.readouts import readouts_html
 from lnmeasure.dashboard.theme import PLACEMENTS, REFERENCES, SCALING_INITS
 from lnmeasure.pages import numbers
 from lnmeasure.pages.address import choose_depth, choose_init, remember
-from lnmeasure.pages.source import ask, current_store, say_freshness
+from lnmeasure.pages.source import ask, current_store, say_origin
 
 SETUP = "page"
 LARGE = 8  # blocks: from there on the paper's 'when l is large' is looked at
@@ -22,17 +22,6 @@ def only_row(question: str, **parameters: object) -> prose.Row:
     """The single row a question answers with."""
     (row,) = ask(store, question, **parameters).itertuples()
     return row
-
-
-def header() -> None:
-    """Where the numbers come from, in one line."""
-    refreshed = say_freshness(store)
-    seeds = only_row("seeds", setup=SETUP)
-    meta = store.meta
-    st.caption(
-        f"**lnmeasure** · generation {meta['generation']} · {meta['published_at']:%Y-%m-%d} UTC · "
-        f"{prose.seed_range(seeds)} · measured by commit {seeds.commit or 'unknown'}{refreshed}"
-    )
 
 
 def equations() -> None:
@@ -155,7 +144,7 @@ def gpt2_question(depth: int) -> None:
 
 def page() -> None:
     """Everything, in order."""
-    header()
+    say_origin(store, only_row("seeds", setup=SETUP))
     st.title(TITLE)
     inits = ask(store, "inits", setup=SETUP).init.tolist()
     if not inits:
@@ -175,7 +164,7 @@ def page() -> None:
     if "xavier_uniform" in inits:
         parting_ways(depth)
     gpt2_question(depth)
-    numbers.section(store, SETUP, init, depth)
+    numbers.section(store, setup=SETUP, init=init, depth=depth)
     st.subheader("Setup")
     st.markdown(prose.setup_line(only_row("setup", setup=SETUP), only_row("seeds", setup=SETUP), init))
 
