@@ -10,9 +10,9 @@ import pandas as pd
 from lnmeasure.dashboard.charts import HEIGHT, block_axis, colours, log_axis, series
 from lnmeasure.dashboard.theme import NEUTRAL, PLACEMENTS, REFERENCES
 
-SMALL_HEIGHT = 170
-_GAP, _LETTER = 15, 7.2
-"""Pixels between two labels, and those that a letter of one takes."""
+SMALL_HEIGHT = 220
+_GAP = 15
+"""Pixels between two labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,8 @@ def together(profiles: pd.DataFrame, profile: Profile) -> alt.LayerChart | None:
     x, y = block_axis(data, room=0), log_axis(data, ("mean", "low", "high"), profile.title)
     ends = end_labels(data, y["scale"].domain)
     text = _label_layers(ends, x, y)
-    room = 14 + _LETTER * max(len(label) for label in ends.series)
-    padding = {"left": 2, "right": room, "top": 8, "bottom": 4}
     lines = series(data, "placement", PLACEMENTS, x, y)
-    return alt.layer(*lines, *text).properties(height=HEIGHT, padding=padding)
+    return alt.layer(*lines, *text).properties(height=HEIGHT)
 
 
 def end_labels(data: pd.DataFrame, domain: Sequence[float]) -> pd.DataFrame:
@@ -91,7 +89,7 @@ def small_multiple(profiles: pd.DataFrame, profile: Profile, placement: str) -> 
     own = data[data.placement == placement]
     if own.empty:
         return None
-    x, y = block_axis(data, room=0), log_axis(data, ("mean", "low", "high"), profile.title)
+    x, y = block_axis(data, room=0), log_axis(data, ("mean", "low", "high"), "")
     behind = [
         alt.Chart(data[data.placement == name])
         .mark_line(color=NEUTRAL, strokeDash=dash, strokeWidth=1.5)

@@ -137,10 +137,19 @@ def matrix_chart(matrix: pd.DataFrame, inits: Sequence[str], placement: str, ini
     data = matrix[matrix.init.isin(inits)]
     order = [look.label for look in PLACEMENTS.of(data.placement).values()]
     names = alt.Axis(
-        orient="top", title=None, labelAngle=0, labelExpr="split(datum.value, '_')", labelOverlap=False, domain=False
+        orient="top",
+        title=None,
+        labelAngle=0,
+        labelExpr="split(datum.value, '_')",
+        labelOverlap=False,
+        labelFlush=False,
+        labelFontSize=9,
+        domain=False,
     )
     x = alt.X("init:N", sort=list(inits), axis=names, scale=alt.Scale(paddingInner=0.04, paddingOuter=0))
-    y = alt.Y("row:N", sort=order, axis=alt.Axis(title=None, labelLimit=200, domain=False, ticks=False))
+    y = alt.Y(
+        "row:N", sort=order, axis=alt.Axis(title=None, labelLimit=200, labelFlush=False, domain=False, ticks=False)
+    )
     base = alt.Chart(data).encode(x=x, y=y.scale(paddingInner=0.08, paddingOuter=0))
     layers = [_colours(base), *_texts(base), _outline(base, placement, init), _targets(base)]
     padding = {"left": 2, "right": 12, "top": 4, "bottom": 4}
