@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 
 import pandas as pd
 import pytest
@@ -29,14 +30,20 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """The address of a served page."""
+    """The address of the page with the shipped store."""
+    environment = {name: value for name, value in os.environ.items() if name != "LNMEASURE_STORE"}
+    with served(environment, tmp_path_factory.mktemp("log") / "streamlit.log") as url:
+        yield url
+
+
+@contextmanager
+def served(environment: dict[str, str], log):
+    """A served page's address, as long as the block lasts."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name != "LNMEASURE_STORE"}
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1"]
-    log = tmp_path_factory.mktemp("log") / "streamlit.log"
     with (
         log.open("w") as output,
         subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output) as server,
