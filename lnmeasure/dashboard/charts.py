@@ -11,9 +11,9 @@ HEIGHT, DEPTH_HEIGHT = 320, 400
 SELECTED = "depth"
 """Name of the depth chart's click selection."""
 
-_STEPS = (1, 2, 3, 5)
+_STEPS = ((1, 2, 3, 5), tuple(range(1, 10)), tuple(n / 10 for n in range(10, 100)))
 _FEW = 16
-_MANY_DECADES, _MOST_DECADES = 4, 9
+_MANY_DECADES, _MOST_DECADES, _FEWEST_TICKS = 4, 9, 3
 
 
 def forward_chart(profile: pd.DataFrame) -> alt.LayerChart:
@@ -160,19 +160,27 @@ def _linear(title: str) -> alt.Y:
 
 
 def log_axis(data: pd.DataFrame, columns: tuple[str, ...], title: str) -> alt.Y:
-    """A log axis over the positive values of some columns: explicit domain, ticks at 1, 2, 3 and 5 of each decade.
-
-    Where decades are many, ticks are at their beginnings only, and where they are too many, at every second, third...
-    """
+    """A log axis over the positive values of some columns: explicit domain and ticks."""
     values = data[list(columns)].to_numpy(dtype=float).ravel()
     values = values[values > 0]
     low, high = (values.min() / 1.15, values.max() * 1.15) if len(values) else (0.1, 10.0)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = _STEPS if len(decades) <= _MANY_DECADES else (1,)
-    ticks = [step * 10.0**decade for decade in decades[:: math.ceil(len(decades) / _MOST_DECADES)] for step in steps]
-    ticks = [tick for tick in ticks if low <= tick <= high]
-    axis = alt.Axis(title=title, values=ticks, format="~g", labelOverlap="greedy")
+    axis = alt.Axis(title=title, values=_log_ticks(low, high), format="~g", labelOverlap="greedy")
     return alt.Y("mean:Q", scale=alt.Scale(type="log", domain=[low, high], nice=False), axis=axis)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from low to high: three or more, as few to a decade as give that."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    if len(decades) > _MANY_DECADES:
+        decades, choices = decades[:: math.ceil(len(decades) / _MOST_DECADES)], ((1,),)
+    else:
+        choices = _STEPS
+    for steps in choices:
+        ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= _FEWEST_TICKS:
+            break
+    return ticks
 
 
 def _interval_tooltip(position: str) -> list[alt.Tooltip]:

@@ -11,26 +11,23 @@ WITH pair AS (
     FROM bottom JOIN by_cell USING (placement, init, seed)
     WHERE setup = $setup AND depth = $depth AND top_grad_w2 > 0
     GROUP BY placement, init
-), status AS (
-    SELECT placement, init, count(*) FILTER (top_grad_w2 = 0)::INTEGER AS n_zero,
-        count(*) FILTER (status <> 'ok')::INTEGER AS n_beyond
+), whole AS (
+    SELECT placement, init, count(*)::INTEGER AS n_seeds, count(*) FILTER (top_grad_w2 = 0)::INTEGER AS n_zero,
+        count(*) FILTER (status <> 'ok')::INTEGER AS n_beyond, mean_of(sigma) AS sigma, sem_of(sigma) AS sigma_sem,
+        mean_of(top_grad_w2) AS top_gradient
     FROM by_cell
     WHERE setup = $setup AND depth = $depth
     GROUP BY placement, init
-), whole AS (
-    SELECT placement, init, n_seeds, sigma_mean, sigma_low, sigma_high, top_grad_w2_mean
-    FROM by_depth
-    WHERE setup = $setup AND depth = $depth
 ), over_post AS (
     SELECT placement, init, 1 / estimate AS estimate, 1 / high AS low, 1 / low AS high FROM comparison
     WHERE setup = $setup AND depth = $depth
 )
-SELECT placement, init, n_seeds, n_zero, n_beyond, sigma_mean AS sigma, sigma_low, sigma_high,
-    top_grad_w2_mean AS top_gradient,
-    CASE WHEN placement = 'post' AND top_grad_w2_mean > 0 THEN 1 ELSE over_post.estimate END AS over_post,
+SELECT placement, init, n_seeds, n_zero, n_beyond, sigma, sigma - ts.t * sigma_sem AS sigma_low,
+    sigma + ts.t * sigma_sem AS sigma_high, top_gradient,
+    CASE WHEN placement = 'post' AND top_gradient > 0 THEN 1 ELSE over_post.estimate END AS over_post,
     over_post.low AS over_post_low, over_post.high AS over_post_high, exp(mean) AS bottom_over_top,
-    exp(mean - t * sem) AS bottom_over_top_low, exp(mean + t * sem) AS bottom_over_top_high
-FROM pair LEFT JOIN whole USING (placement, init) LEFT JOIN status USING (placement, init)
-    LEFT JOIN over_post USING (placement, init) LEFT JOIN ratio USING (placement, init)
-    LEFT JOIN t_quantile ON n = n_bottom
+    exp(mean - tb.t * sem) AS bottom_over_top_low, exp(mean + tb.t * sem) AS bottom_over_top_high
+FROM pair LEFT JOIN whole USING (placement, init) LEFT JOIN over_post USING (placement, init)
+    LEFT JOIN ratio USING (placement, init) LEFT JOIN t_quantile ts ON ts.n = n_seeds
+    LEFT JOIN t_quantile tb ON tb.n = n_bottom
 ORDER BY placement, init
