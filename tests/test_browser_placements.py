@@ -31,6 +31,15 @@ CUT = """
 })
 """
 
+CLOSE = """
+() => [...document.querySelectorAll("[data-testid=stVegaLiteChart] svg.marks")].flatMap(svg => {
+    const ends = [...svg.querySelectorAll("g.mark-text:not(.role-axis-label):not(.role-axis-title) text")]
+        .filter(text => getComputedStyle(text).fontWeight >= 600).map(text => [text, text.getBoundingClientRect().top])
+        .sort((one, other) => one[1] - other[1]);
+    return ends.slice(1).filter(([_, top], i) => top - ends[i][1] < 13).map(([text]) => text.textContent);
+})
+"""
+
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
@@ -87,3 +96,4 @@ def test_nothing_is_wider_than_the_window_and_no_label_is_cut(width, scheme, vis
     main = tab.locator("[data-testid=stMain]")
     assert main.evaluate("element => element.scrollWidth <= element.clientWidth")
     assert tab.evaluate(CUT) == []
+    assert tab.evaluate(CLOSE) == []

@@ -127,6 +127,13 @@ def test_a_cell_without_a_number_has_the_word_for_why(name, placement, init, dep
     assert cell(store, name, placement, init, depth).text == expected
 
 
+def test_numbers_in_cells_are_short_and_zero_has_no_sign():
+    ratio, slope = matrix.MEASURES["over_post"], matrix.MEASURES["slope"]
+    shown = {8.614: "8.6", 0.0203: "0.020", 0.0034: "3e−3", 12.4: "12", 123.4: "123", 999.7: "1e3", 5.2e14: "5e14"}
+    assert {value: matrix.short(value, ratio) for value in shown} == shown
+    assert [matrix.short(value, slope) for value in (-0.503, -0.001, 0.001)] == ["−0.50", "0.00", "0.00"]
+
+
 def test_every_word_is_explained_below_the_matrix(store):
     for name, measure in matrix.MEASURES.items():
         found = table(store, measure, 64)
@@ -230,11 +237,11 @@ def test_a_profile_of_zeros_alone_is_no_chart(store):
     assert compare.small_multiple(rows, compare.GRADIENT, "post") is not None
 
 
-@given(st.lists(st.floats(0, compare.HEIGHT), min_size=1, max_size=6).map(sorted))
+@given(st.lists(st.floats(0, compare.PLOT_HEIGHT), min_size=1, max_size=6).map(sorted))
 def test_labels_never_lie_on_one_another_nor_below_the_chart(wanted):
     places = compare.spread(wanted)
     assert all(b - a >= 15 - 1e-9 for a, b in pairwise(places))
-    assert 0 <= places[0] <= places[-1] <= compare.HEIGHT
+    assert 0 <= places[0] <= places[-1] <= compare.PLOT_HEIGHT
     if all(b - a >= 15 for a, b in pairwise(wanted)):
         assert places == wanted, "labels that do not touch stay where they are"
 

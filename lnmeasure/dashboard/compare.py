@@ -11,6 +11,9 @@ from lnmeasure.dashboard.charts import HEIGHT, block_axis, colours, log_axis, se
 from lnmeasure.dashboard.theme import NEUTRAL, PLACEMENTS, REFERENCES
 
 SMALL_HEIGHT = 220
+PLOT_HEIGHT = HEIGHT - 75
+"""Of a chart's height, what its horizontal axis and margins leave; no more, so that labels lie no closer than planned."""
+
 _GAP = 15
 """Pixels between two labels."""
 
@@ -54,7 +57,7 @@ def end_labels(data: pd.DataFrame, domain: Sequence[float]) -> pd.DataFrame:
     """The last point of each placement and by how many pixels its label moves so that none lies on another."""
     ends = data.loc[data.groupby("placement").block.idxmax()].sort_values("mean", ascending=False)
     low, high = map(math.log, domain)
-    wanted = [HEIGHT * (high - math.log(mean)) / (high - low) for mean in ends["mean"]]
+    wanted = [PLOT_HEIGHT * (high - math.log(mean)) / (high - low) for mean in ends["mean"]]
     labels = [PLACEMENTS[name].label for name in ends.placement]
     return ends.assign(series=labels, shift=[a - b for a, b in zip(spread(wanted), wanted, strict=True)])
 
@@ -64,7 +67,7 @@ def spread(wanted: Sequence[float], gap: float = _GAP) -> list[float]:
     places: list[float] = []
     for place in wanted:
         places.append(max(place, places[-1] + gap) if places else place)
-    limit = float(HEIGHT)
+    limit = float(PLOT_HEIGHT)
     for i in range(len(places) - 1, -1, -1):
         places[i] = min(places[i], limit)
         limit = places[i] - gap

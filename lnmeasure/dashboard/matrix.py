@@ -89,7 +89,7 @@ def _with_slopes(readings: pd.DataFrame, slopes: pd.DataFrame, depth_max: int | 
 def short(value: float, measure: Measure) -> str:
     """A value in at most five letters: two digits, and powers of ten where it is far from one."""
     if not measure.ratio:
-        return f"{value:.2f}".replace("-", "−")
+        return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
     if 0.01 <= value < 999.5:
         return f"{value:.0f}" if value >= 99.5 else f"{value:#.2g}".rstrip(".")
     mantissa, exponent = f"{value:.0e}".split("e")
