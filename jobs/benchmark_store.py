@@ -28,7 +28,7 @@ REPETITIONS = 15
 SETUPS = ("page", "xiong_fig3_rho_050")
 """The first lies at the start of the file; the name of the second begins like those of three others."""
 COMPARED = ["pre", "post", "sandwich", "deepnorm", "normformer", "completep"]
-ONE = {"placement": "pre", "init": "xavier_uniform", "depth": 64, "placements": COMPARED}
+ONE = {"placement": "pre", "init": "xavier_uniform", "depth": 64, "compared": COMPARED}
 ASKED_BY_JOBS = ("coverage_by_grid", "failures", "timings")
 """Questions about the whole store, which no visitor waits for: timed, without a limit."""
 

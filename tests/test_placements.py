@@ -210,7 +210,7 @@ def test_a_plugins_placement_gets_a_look_from_its_name_and_comes_last():
 @pytest.mark.parametrize("depth", [1, 16, 64])
 def test_profiles_draw_positive_numbers_only_and_say_what_they_leave_out(profile, depth, store):
     names = ["post", "rezero", "keel", "none", PLUGIN]
-    rows = store.ask("placement_profiles", setup="page", init="gpt2", depth=depth, placements=names)
+    rows = store.ask("placement_profiles", setup="page", init="gpt2", depth=depth, compared=names)
     drawn = json.dumps(compare.together(rows, profile).to_dict(), allow_nan=False)
     for rows_drawn in json.loads(drawn)["datasets"].values():
         assert all(0 < row["low"] <= row["mean"] <= row["high"] for row in rows_drawn)
@@ -231,7 +231,7 @@ def test_an_interval_that_reaches_below_zero_or_is_not_known_still_has_a_place_o
 
 
 def test_a_profile_of_zeros_alone_is_no_chart(store):
-    rows = store.ask("placement_profiles", setup="page", init="gpt2", depth=16, placements=["rezero", "post"])
+    rows = store.ask("placement_profiles", setup="page", init="gpt2", depth=16, compared=["rezero", "post"])
     assert compare.together(rows[rows.placement == "rezero"], compare.GRADIENT) is None
     assert compare.small_multiple(rows, compare.GRADIENT, "rezero") is None
     assert compare.small_multiple(rows, compare.GRADIENT, "post") is not None

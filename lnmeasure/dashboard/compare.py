@@ -12,7 +12,7 @@ from lnmeasure.dashboard.theme import NEUTRAL, PLACEMENTS, REFERENCES
 
 SMALL_HEIGHT = 220
 PLOT_HEIGHT = HEIGHT - 75
-"""Of a chart's height, what its horizontal axis and margins leave; no more, so that labels lie no closer than planned."""
+"""What its axis and margins leave of a chart's height, or a little less: labels then lie no closer than planned."""
 
 _GAP = 15
 """Pixels between two labels."""

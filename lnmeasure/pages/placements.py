@@ -109,7 +109,7 @@ def look(readings: pd.DataFrame, slopes: pd.DataFrame, entries: pd.DataFrame, pl
 
 def profiles(names: list[str], now: Chosen) -> None:
     """Forward and backward in one chart each, and what they cannot show in words."""
-    rows = ask(store, "placement_profiles", setup=SETUP, init=now.init, depth=now.depth, placements=names)
+    rows = ask(store, "placement_profiles", setup=SETUP, init=now.init, depth=now.depth, compared=names)
     labels = ", ".join(PLACEMENTS[name].label for name in names)
     titles = ("Forward: the stream per block", compare.STREAM), ("Backward: W₂'s gradient per block", compare.GRADIENT)
     for column, (title, profile) in zip(st.columns(2, gap="medium"), titles, strict=True):
@@ -144,7 +144,7 @@ def comparison(placements: list[str]) -> None:
 def small_multiples(now: Chosen) -> None:
     """The backward profile of each placement on the same axes, with post's and pre's behind it."""
     names = [*dict.fromkeys((*now.compare, *REFERENCES))]
-    rows = ask(store, "placement_profiles", setup=SETUP, init=now.init, depth=now.depth, placements=names)
+    rows = ask(store, "placement_profiles", setup=SETUP, init=now.init, depth=now.depth, compared=names)
     st.markdown("**Backward, each beside post-LN (grey) and pre-LN (grey, dashed)**")
     for column, name in zip(st.columns(len(now.compare)), now.compare, strict=True):
         chart = compare.small_multiple(rows, compare.GRADIENT, name)
@@ -180,7 +180,7 @@ def take_away(readings: pd.DataFrame, slopes: pd.DataFrame) -> None:
     """The tables behind the page, with downloads and queries."""
     now = chosen()
     names = [*dict.fromkeys((now.placement, *REFERENCES, *now.compare))]
-    parameters = {"setup": SETUP, "depth": now.depth, "init": now.init, "placements": names}
+    parameters = {"setup": SETUP, "depth": now.depth, "init": now.init, "compared": names}
     rows = ask(store, "placement_profiles", **parameters)
     found = {
         f"Every cell at depth {now.depth}": (readings, f"{SETUP}_matrix_depth{now.depth}"),
