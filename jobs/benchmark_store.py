@@ -27,7 +27,8 @@ VIEW_MS, QUESTION_MS = 100, 50
 REPETITIONS = 15
 SETUPS = ("page", "xiong_fig3_rho_050")
 """The first lies at the start of the file; the name of the second begins like those of three others."""
-ONE = {"placement": "pre", "init": "xavier_uniform", "depth": 64}
+COMPARED = ["pre", "post", "sandwich", "deepnorm", "normformer", "completep"]
+ONE = {"placement": "pre", "init": "xavier_uniform", "depth": 64, "compared": COMPARED}
 ASKED_BY_JOBS = ("coverage_by_grid", "failures", "timings")
 """Questions about the whole store, which no visitor waits for: timed, without a limit."""
 

@@ -5,14 +5,15 @@ import math
 import altair as alt
 import pandas as pd
 
-from lnmeasure.dashboard.theme import INITS, NEUTRAL, PLACEMENTS, Look
+from lnmeasure.dashboard.theme import INITS, NEUTRAL, PLACEMENTS, Looks
 
 HEIGHT, DEPTH_HEIGHT = 320, 400
 SELECTED = "depth"
 """Name of the depth chart's click selection."""
 
-_STEPS = (1, 2, 3, 5)
+_STEPS = ((1, 2, 3, 5), tuple(range(1, 10)), tuple(n / 10 for n in range(10, 100)))
 _FEW = 16
+_MANY_DECADES, _MOST_DECADES, _FEWEST_TICKS = 4, 9, 3
 
 
 def forward_chart(profile: pd.DataFrame) -> alt.LayerChart:
@@ -22,26 +23,26 @@ def forward_chart(profile: pd.DataFrame) -> alt.LayerChart:
     text = (
         alt.Chart(one).mark_text(color=NEUTRAL, align="left", dx=4, dy=-7).encode(y="y:Q", text="text", x=alt.value(0))
     )
-    series = _series(profile, "placement", PLACEMENTS, _block_axis(profile), _linear("rms per element of the stream"))
+    series = _labelled(profile, "placement", PLACEMENTS, block_axis(profile), _linear("rms per element of the stream"))
     return _sized(alt.layer(rule, text, *series))
 
 
 def backward_chart(profile: pd.DataFrame) -> alt.LayerChart:
     """Gradient of W2 against block, and pre's constant over its stream dashed. Further column: over_stream."""
-    x, y = _block_axis(profile), _linear("||dL/dW2|| of the block")
+    x, y = block_axis(profile), _linear("||dL/dW2|| of the block")
     curve = profile.dropna(subset=["over_stream"])
     dashed = (
         alt.Chart(curve)
         .mark_line(color=NEUTRAL, strokeDash=[6, 4], strokeWidth=2.5, point=len(curve) == 1)
         .encode(x=x, y=alt.Y("over_stream:Q"), tooltip=_tooltip("over_stream", "constant / pre-LN stream rms"))
     )
-    return _sized(alt.layer(*_series(profile, "placement", PLACEMENTS, x, y), dashed))
+    return _sized(alt.layer(*_labelled(profile, "placement", PLACEMENTS, x, y), dashed))
 
 
 def forward_by_init_chart(profile: pd.DataFrame) -> alt.LayerChart:
     """Stream rms of pre against block for each init, on a log axis. Columns: init, block, mean, low, high."""
-    y = _log(profile, ("mean", "low", "high"), "rms per element of the stream")
-    return _sized(alt.layer(*_series(profile, "init", INITS, _block_axis(profile), y)))
+    y = log_axis(profile, ("mean", "low", "high"), "rms per element of the stream")
+    return _sized(alt.layer(*_labelled(profile, "init", INITS, block_axis(profile), y)))
 
 
 def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
@@ -54,7 +55,7 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
     x = alt.X(
         "depth:Q", scale=scale, axis=alt.Axis(values=_ticks(depths), title="depth L in blocks", labelOverlap="greedy")
     )
-    y = _log(curve, ("mean", "low", "high", "guide"), "||dL/dW2|| of the top block")
+    y = log_axis(curve, ("mean", "low", "high", "guide"), "||dL/dW2|| of the top block")
     click = alt.selection_point(name=SELECTED, fields=["depth"], on="click", nearest=True, toggle=False, empty=False)
     chosen = alt.Chart(pd.DataFrame({"depth": [depth]})).mark_rule(color=NEUTRAL, strokeWidth=1.5).encode(x=x)
     guide = (
@@ -68,7 +69,7 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
         .encode(x=x, y=alt.value(DEPTH_HEIGHT / 2), tooltip=["depth:Q", *(f"{n}:N" for n in _labels(curve)), "seeds:Q"])
         .add_params(click)
     )
-    series = _series(curve, "placement", PLACEMENTS, x, y)
+    series = _labelled(curve, "placement", PLACEMENTS, x, y)
     return _sized(alt.layer(chosen, guide, *series, targets), height=DEPTH_HEIGHT)
 
 
@@ -87,27 +88,43 @@ def _at_each_depth(curve: pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(curve: pd.DataFrame) -> list[str]:
-    return [look.label for name, look in PLACEMENTS.items() if name in set(curve["placement"])]
+    return [look.label for look in PLACEMENTS.of(curve["placement"]).values()]
 
 
-def _series(data: pd.DataFrame, name: str, looks: dict[str, Look], x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Interval (a band, and bars where few), line, markers and a label at the line's end, per value of a column."""
+def _labelled(data: pd.DataFrame, name: str, looks: Looks, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """A series per value of a column, with a label at the line's end."""
+    named = data.assign(series=[looks[value].label for value in data[name]])
+    ends = _end_labels(named, x.shorthand.split(":")[0], x, y, colours(named, name, looks))
+    return [*series(data, name, looks, x, y), ends]
+
+
+def colours(data: pd.DataFrame, name: str, looks: Looks) -> alt.Color:
+    """The colour of each series."""
+    present = looks.of(data[name]).values()
+    scale = alt.Scale(domain=[look.label for look in present], range=[look.colour for look in present])
+    return alt.Color("series:N", scale=scale, legend=None)
+
+
+def series(data: pd.DataFrame, name: str, looks: Looks, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Interval (a band, and bars where few), line and markers, per value of a column."""
     position = x.shorthand.split(":")[0]
     data = data.assign(series=[looks[value].label for value in data[name]])
-    present = [look for key, look in looks.items() if key in set(data[name])]
+    present = looks.of(data[name]).values()
     labels = [look.label for look in present]
-    colour = alt.Color("series:N", scale=alt.Scale(domain=labels, range=[look.colour for look in present]), legend=None)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=labels, range=[look.marker for look in present]), legend=None)
-    base = alt.Chart(data).encode(x=x, color=colour)
+    dash = alt.StrokeDash(
+        "series:N", scale=alt.Scale(domain=labels, range=[look.dash for look in present]), legend=None
+    )
+    base = alt.Chart(data).encode(x=x, color=colours(data, name, looks))
     low = alt.Y("low:Q", scale=y["scale"], axis=y["axis"])
     few = data[position].nunique() <= _FEW
     band = base.mark_area(opacity=0.25).encode(y=low, y2="high:Q")
     bars = base.mark_rule(opacity=float(few)).encode(y=low, y2="high:Q")
-    line = base.mark_line(strokeWidth=2.5).encode(y=y)
+    line = base.mark_line(strokeWidth=2.5).encode(y=y, strokeDash=dash)
     points = base.mark_point(filled=True, size=60 if few else 22, opacity=1).encode(
         y=y, shape=shape, tooltip=_interval_tooltip(position)
     )
-    return [band, bars, line, points, _end_labels(data, position, x, y, colour)]
+    return [band, bars, line, points]
 
 
 def _end_labels(data: pd.DataFrame, position: str, x: alt.X, y: alt.Y, colour: alt.Color) -> alt.LayerChart:
@@ -129,11 +146,12 @@ def _end_labels(data: pd.DataFrame, position: str, x: alt.X, y: alt.Y, colour: a
     return alt.layer(*layers)
 
 
-def _block_axis(profile: pd.DataFrame) -> alt.X:
+def block_axis(profile: pd.DataFrame, room: float = 0.18) -> alt.X:
+    """Blocks from 1 to the last, and room for labels beyond it, as a part of the axis."""
     last = int(profile["block"].max())
     step = max(1, math.ceil(last / 8))
     ticks = sorted({1, last, *range(step, last + 1, step)} - {last - 1 if last > 8 else 0})
-    scale = alt.Scale(domain=[0.5, last + 0.5 + 0.18 * last], nice=False)
+    scale = alt.Scale(domain=[0.5, last + 0.5 + room * last], nice=False)
     return alt.X("block:Q", scale=scale, axis=alt.Axis(values=ticks, format="d", title="block, 1 = bottom"))
 
 
@@ -141,15 +159,28 @@ def _linear(title: str) -> alt.Y:
     return alt.Y("mean:Q", scale=alt.Scale(zero=True), axis=alt.Axis(title=title, tickCount=5))
 
 
-def _log(data: pd.DataFrame, columns: tuple[str, ...], title: str) -> alt.Y:
-    """A log axis over the positive values of some columns: explicit domain, ticks at 1, 2, 3 and 5 of each decade."""
+def log_axis(data: pd.DataFrame, columns: tuple[str, ...], title: str) -> alt.Y:
+    """A log axis over the positive values of some columns: explicit domain and ticks."""
     values = data[list(columns)].to_numpy(dtype=float).ravel()
     values = values[values > 0]
     low, high = (values.min() / 1.15, values.max() * 1.15) if len(values) else (0.1, 10.0)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [step * 10.0**decade for decade in decades for step in _STEPS]
-    axis = alt.Axis(title=title, values=[tick for tick in ticks if low <= tick <= high], format="~g")
+    axis = alt.Axis(title=title, values=_log_ticks(low, high), format="~g", labelOverlap="greedy")
     return alt.Y("mean:Q", scale=alt.Scale(type="log", domain=[low, high], nice=False), axis=axis)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from low to high: three or more, as few to a decade as give that."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    if len(decades) > _MANY_DECADES:
+        decades, choices = decades[:: math.ceil(len(decades) / _MOST_DECADES)], ((1,),)
+    else:
+        choices = _STEPS
+    for steps in choices:
+        ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= _FEWEST_TICKS:
+            break
+    return ticks
 
 
 def _interval_tooltip(position: str) -> list[alt.Tooltip]:

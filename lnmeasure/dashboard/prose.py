@@ -89,7 +89,7 @@ def finding(readouts: pd.DataFrame, depth: int) -> str:
         f"comes back through it too. With {blocks(depth)}, the last LayerNorm divides by "
         f"**{number(post.sigma_mean)}** in post-LN and by **{number(pre.sigma_mean)}** in pre-LN. The gradient on the "
         f"top block's second FFN matrix follows: **{number(post.top_grad_w2_mean)}** against "
-        f"**{number(pre.top_grad_w2_mean)}**, {_times(pre.ratio, 'smaller', 'larger')} in pre-LN."
+        f"**{number(pre.top_grad_w2_mean)}**, {times(pre.ratio, 'smaller', 'larger')} in pre-LN."
     )
 
 
@@ -127,8 +127,8 @@ def slope_caption(slopes: pd.DataFrame) -> str:
     top = slopes[slopes.quantity == "top_grad_w2"]
     if top.empty:
         return "No slope: the store lacks some of the depths a fit needs, or seeds for them."
-    default = by_name(top[top.depth_min == top.depth_min.max()], "placement")
-    widest = by_name(top[top.depth_min == top.depth_min.min()], "placement")
+    default = by_name(_of_one_range(top, top.depth_min.max()), "placement")
+    widest = by_name(_of_one_range(top, top.depth_min.min()), "placement")
     said = ", ".join(f"{PLACEMENTS[name].label} {_slope(row)}" for name, row in default.items())
     any_row = next(iter(default.values()))
     text = f"Fitted log-log slope over L = {any_row.depth_min} to {any_row.depth_max}: {said}."
@@ -136,6 +136,12 @@ def slope_caption(slopes: pd.DataFrame) -> str:
         row = widest["pre"]
         text += f" Over L = {row.depth_min} to {row.depth_max} pre-LN has {_slope(row)}."
     return text + " The dashed guide is 1/√L through pre-LN's deepest point. Click a depth to select it everywhere."
+
+
+def _of_one_range(slopes: pd.DataFrame, depth_min: int) -> pd.DataFrame:
+    """The rows of the longest range that begins at a depth."""
+    rows = slopes[slopes.depth_min == depth_min]
+    return rows[rows.depth_max == rows.depth_max.max()]
 
 
 def sigma_card(row: Row) -> Card:
@@ -199,12 +205,12 @@ def residual_answer(rows: pd.DataFrame, depth: int) -> str:
         f"**Residual scaling alone** (W_O and W_2 divided by √(2L), the rest Xavier): with {blocks(depth)}, pre-LN's "
         f"stream ends at {with_interval(alone.last_stream, alone.last_stream_low, alone.last_stream_high)} instead of "
         f"{with_interval(plain.last_stream, plain.last_stream_low, plain.last_stream_high)}. Its top gradient "
-        f"is {_times(alone.ratio, 'smaller', 'larger')} than post-LN's, and without the scaling it is "
-        f"{_times(plain.ratio, 'smaller', 'larger')}.\n\n"
+        f"is {times(alone.ratio, 'smaller', 'larger')} than post-LN's, and without the scaling it is "
+        f"{times(plain.ratio, 'smaller', 'larger')}.\n\n"
         f"**The full GPT-2 init** (also N(0, 0.02²) for every other matrix, embeddings and head): the stream starts "
         f"small and ends at {with_interval(full.last_stream, full.last_stream_low, full.last_stream_high)}. The last "
         f"LayerNorm divides by {number(full.pre_sigma)}, and pre-LN's top gradient, {number(full.pre_gradient)}, is "
-        f"{_times(full.ratio, 'smaller', 'larger')} than post-LN's, {number(full.post_gradient)}."
+        f"{times(full.ratio, 'smaller', 'larger')} than post-LN's, {number(full.post_gradient)}."
     )
 
 
@@ -238,10 +244,12 @@ def _slope(row: Row) -> str:
     return with_interval(row.estimate, row.low, row.high).replace("-", "−")
 
 
-def _times(ratio: float, smaller: str, larger: str) -> str:
+def times(ratio: float, smaller: str, larger: str) -> str:
+    """How many times smaller, or larger where the ratio is below one."""
     return f"{number(ratio)} times {smaller}" if ratio >= 1 else f"{number(1 / ratio)} times {larger}"
 
 
 def init_label(init: str) -> str:
-    """An init's name with its short description."""
-    return f"{init} ({INITS[init].label})" if init in INITS else init
+    """An init's name with its short description, where that says more."""
+    label = INITS[init].label
+    return init if label.lower() == init.replace("_", " ") else f"{init} ({label})"

@@ -14,9 +14,9 @@ STYLE = """
 .ln-readouts p {margin: 0; font-size: 1.35rem; font-variant-numeric: tabular-nums; white-space: nowrap;}
 .ln-readouts p span {display: inline-block; min-width: 5.2rem; font-size: 1rem; font-weight: 700;}
 .ln-readouts small {font-size: 0.85rem; opacity: 0.8; white-space: normal;}
-:has(> .st-key-controls) {position: sticky; top: 0; z-index: 90; padding: 0.3rem 0 0.5rem;}
+:has(> .st-key-controls) {position: sticky; top: 3.75rem; z-index: 90; padding: 0.3rem 0 0.5rem;}
 .stApp :has(.st-key-controls) {background-color: inherit;}
-.stMainBlockContainer {max-width: 1100px; padding-top: 3.5rem;}
+.stMainBlockContainer {max-width: 1100px; padding-top: 4.5rem;}
 @media (max-width: 640px) {.stMainBlockContainer h1 {font-size: 1.7rem;}}
 </style>
 """

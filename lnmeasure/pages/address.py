@@ -25,6 +25,37 @@ def choose_depth(depths: list[int]) -> int:
     return int(wanted)
 
 
+def choose(name: str, known: list[str], default: str) -> str:
+    """The value of a parameter if it is known, else the default; said where it is not."""
+    wanted = st.query_params.get(name, default)
+    if wanted not in known:
+        _say_dropped(f"{name}={wanted}", f"known are {', '.join(known)}", default)
+        return default
+    return wanted
+
+
+def choose_several(name: str, known: list[str], default: list[str], most: int) -> list[str]:
+    """The values of a parameter, separated by commas, as far as they are known; what was dropped is said."""
+    if name not in st.query_params:
+        return default
+    wanted = list(dict.fromkeys(filter(None, st.query_params[name].split(","))))
+    kept = [value for value in wanted if value in known][:most]
+    dropped = ",".join(value for value in wanted if value not in kept)
+    if dropped:
+        why = f"known are {', '.join(known)}, and at most {most} are shown"
+        _say_dropped(f"{name}={dropped}", why, ", ".join(kept) or "none")
+    return kept
+
+
+def say_unknown(known: set[str]) -> None:
+    """Parameters that this page does not know are dropped too, in one sentence."""
+    unknown = sorted(set(st.query_params) - known)
+    if unknown:
+        _say_dropped(", ".join(unknown), f"this page knows {', '.join(sorted(known))}", "the page without it")
+        for name in unknown:
+            del st.query_params[name]
+
+
 def remember(**parameters: object) -> None:
     """Write the state into the address."""
     for name, value in parameters.items():

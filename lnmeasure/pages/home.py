@@ -6,10 +6,10 @@ import streamlit as st
 
 from lnmeasure.dashboard import charts, prose
 from lnmeasure.dashboard.readouts import readouts_html
-from lnmeasure.dashboard.theme import PLACEMENTS
+from lnmeasure.dashboard.theme import PLACEMENTS, REFERENCES, SCALING_INITS
 from lnmeasure.pages import numbers
 from lnmeasure.pages.address import choose_depth, choose_init, remember
-from lnmeasure.pages.source import ask, current_store, say_freshness
+from lnmeasure.pages.source import ask, current_store, say_origin
 
 SETUP = "page"
 LARGE = 8  # blocks: from there on the paper's 'when l is large' is looked at
@@ -24,21 +24,11 @@ def only_row(question: str, **parameters: object) -> prose.Row:
     return row
 
 
-def header() -> None:
-    """Where the numbers come from, in one line."""
-    refreshed = say_freshness(store)
-    seeds = only_row("seeds", setup=SETUP)
-    meta = store.meta
-    st.caption(
-        f"**lnmeasure** · generation {meta['generation']} · {meta['published_at']:%Y-%m-%d} UTC · "
-        f"{prose.seed_range(seeds)} · measured by commit {seeds.commit or 'unknown'}{refreshed}"
-    )
-
-
 def equations() -> None:
     """The two updates, in the colours that mean post and pre everywhere."""
     rows = prose.by_name(ask(store, "equations"), "placement")
-    for column, (name, look) in zip(st.columns(2), PLACEMENTS.items(), strict=True):
+    for column, name in zip(st.columns(2), REFERENCES, strict=True):
+        look = PLACEMENTS[name]
         with column:
             st.html(f'<strong style="color:{look.colour}">{look.label}</strong>')
             st.code(rows[name].equation, language=None)
@@ -138,7 +128,7 @@ def gpt2_question(depth: int) -> None:
     )
     rows = ask(store, "residual_scaling", setup=SETUP, depth=depth)
     needed = ["first_stream", "last_stream", "pre_sigma", "ratio"]
-    if len(rows) < len(charts.INITS) or rows[needed].isna().any(axis=None):
+    if len(rows) < len(SCALING_INITS) or rows[needed].isna().any(axis=None):
         st.info("The store lacks readings of one of the three inits at this depth. `make refresh` measures them.")
         return
     answers = prose.STREAM_ANSWERS
@@ -154,7 +144,7 @@ def gpt2_question(depth: int) -> None:
 
 def page() -> None:
     """Everything, in order."""
-    header()
+    say_origin(store, only_row("seeds", setup=SETUP))
     st.title(TITLE)
     inits = ask(store, "inits", setup=SETUP).init.tolist()
     if not inits:
@@ -174,7 +164,7 @@ def page() -> None:
     if "xavier_uniform" in inits:
         parting_ways(depth)
     gpt2_question(depth)
-    numbers.section(store, SETUP, init, depth)
+    numbers.section(store, setup=SETUP, init=init, depth=depth)
     st.subheader("Setup")
     st.markdown(prose.setup_line(only_row("setup", setup=SETUP), only_row("seeds", setup=SETUP), init))
 

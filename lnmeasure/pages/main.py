@@ -10,4 +10,8 @@ ICON = files("lnmeasure.dashboard").joinpath("favicon.svg").read_text(encoding="
 
 st.set_page_config(page_title="lnmeasure: how big is the gradient?", page_icon=ICON, layout="wide")
 st.html(STYLE)
-st.navigation([st.Page("home.py", title="Home", default=True)], position="hidden").run()
+PAGES = [
+    st.Page("home.py", title="Home", default=True),
+    st.Page("placements.py", title="Placements and inits", url_path="placements"),
+]
+st.navigation(PAGES, position="top").run()

@@ -1,6 +1,7 @@
 """The numbers: tables of what the charts show, with downloads and the queries."""
 
 import io
+from collections.abc import Iterable
 
 import pandas as pd
 import streamlit as st
@@ -11,23 +12,37 @@ from lnmeasure.store.reader import Store, sql
 QUERIES = ("readouts", "forward", "backward", "depth_curve", "slopes", "pre_flatness", "residual_scaling")
 
 
-def section(store: Store, setup: str, init: str, depth: int) -> None:
-    """Tables at this depth and of every depth, each with CSV and Parquet, and the SQL behind the charts."""
-    st.subheader("The numbers")
-    tables = {
-        f"Every block at depth {depth}": ("profile", f"depth{depth}"),
-        "Every depth": ("by_depth", "all_depths"),
+def section(store: Store, *, setup: str, init: str, depth: int) -> None:
+    """Home's tables: at this depth and of every depth."""
+    parameters = {"setup": setup, "init": init, "depth": depth}
+    questions = {
+        f"Every block at depth {depth}": ("profile", f"{setup}_{init}_depth{depth}"),
+        "Every depth": ("by_depth", f"{setup}_{init}_all_depths"),
     }
-    for tab, (question, name) in zip(st.tabs(list(tables)), tables.values(), strict=True):
+    found = {title: (ask(store, question, **parameters), name) for title, (question, name) in questions.items()}
+    tables(store, found, QUERIES, parameters, hidden=["setup", "init"])
+
+
+def tables(
+    store: Store,
+    found: dict[str, tuple[pd.DataFrame, str]],
+    questions: Iterable[str],
+    parameters: dict[str, object],
+    hidden: Iterable[str] = (),
+) -> None:
+    """Tables by title, each with its file's name, CSV and Parquet; and the SQL behind the charts.
+
+    hidden: columns that hold one value, left out of what is shown and not of what is taken away.
+    """
+    st.subheader("The numbers")
+    for tab, (table, name) in zip(st.tabs(list(found)), found.values(), strict=True):
         with tab:
-            table = ask(store, question, setup=setup, init=init, depth=depth)
-            st.dataframe(table.drop(columns=["setup", "init"]), hide_index=True)
-            _downloads(table, f"lnmeasure_g{store.meta['generation']}_{setup}_{init}_{name}")
+            st.dataframe(table.drop(columns=list(hidden)), hide_index=True)
+            _downloads(table, f"lnmeasure_g{store.meta['generation']}_{name}")
     with st.expander("The queries behind this page"):
-        st.markdown(
-            f"Run them on `{store.path.name}` with `$setup = '{setup}'`, `$init = '{init}'`, `$depth = {depth}`."
-        )
-        for question in QUERIES:
+        values = ", ".join(f"`${name} = {value!r}`" for name, value in parameters.items())
+        st.markdown(f"Run them on `{store.path.name}` with {values}.")
+        for question in questions:
             st.code(sql(question), language="sql")
 
 

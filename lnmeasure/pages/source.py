@@ -38,6 +38,15 @@ def current_store() -> Store:
     return store
 
 
+def say_origin(store: Store, seeds: prose.Row) -> None:
+    """Where the numbers of a page come from, in one line. seeds: the answer to seeds.sql, or one like it."""
+    refreshed, meta = say_freshness(store), store.meta
+    st.caption(
+        f"**lnmeasure** · generation {meta['generation']} · {meta['published_at']:%Y-%m-%d} UTC · "
+        f"{prose.seed_range(seeds)} · measured by commit {seeds.commit or 'unknown'}{refreshed}"
+    )
+
+
 def say_freshness(store: Store) -> str:
     """Warns or alarms where the schedule of refreshes has fallen behind. The last success, for the header."""
     last = last_refresh(store.path)

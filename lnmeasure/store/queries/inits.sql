@@ -7,4 +7,4 @@ WITH common AS (
 )
 SELECT DISTINCT init, equation, source
 FROM common JOIN init_info ON init_info.name = init
-ORDER BY init <> 'xavier_uniform', init <> 'xavier_residual', init
+ORDER BY init <> 'xavier_uniform', init <> 'xavier_residual', init <> 'gpt2', init

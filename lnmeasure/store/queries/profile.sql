@@ -1,5 +1,5 @@
--- one row per placement and block at the depth: every per-block mean with its interval
+-- one row per block of post and of pre at the depth: every per-block mean with its interval
 SELECT *
 FROM profile
-WHERE setup = $setup AND init = $init AND depth = $depth
+WHERE setup = $setup AND init = $init AND depth = $depth AND placement IN ('post', 'pre')
 ORDER BY placement, stack, block
