@@ -10,6 +10,8 @@ from hypothesis import settings
 from jobs import plugins
 from lnmeasure.store.reader import SHIPPED, Store
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes of many threads wait for each other
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 

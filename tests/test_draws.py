@@ -240,7 +240,8 @@ def test_measured_in_a_fresh_process_a_cell_has_the_same_bits():
     torch.manual_seed(12)
     setting = Setting(setup=replace(TINY, dtype="float32"), placement="post", init="xavier_normal", depth=3, seed=1)
     code = (
-        "import json; from lnmeasure.records import *; from lnmeasure.core.measure import measure; "
+        f"import json, torch; torch.set_num_threads({torch.get_num_threads()}); "
+        "from lnmeasure.records import *; from lnmeasure.core.measure import measure; "
         f"print(json.dumps([(r.quantity, r.block, r.value) for r in measure({setting!r})]))"
     )
     found = subprocess.run(
