@@ -119,7 +119,7 @@ def shape() -> list[Setting]:
 
 
 def xiong_theory() -> list[Setting]:
-    """The simplified setting of Xiong et al. 2020: one head, d x d matrices, attention a plain mean, Gaussian inputs."""
+    """The setting of Xiong et al. 2020's theory: one head, d x d matrices, attention a plain mean, Gaussian inputs."""
     return [
         Setting(setup=XIONG_THEORY, placement=placement, init=init, depth=depth, seed=seed)
         for placement, init, depth, seed in product(("post", "pre"), XAVIER, (2, 4, 6, 8, 12), SEEDS)

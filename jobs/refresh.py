@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from jobs import plugins
+from jobs import plugins, predictions
 from jobs.batches import Batch, in_batches
 from jobs.engines import ENGINES, LOCAL, Engine, chosen, scheduler
 from jobs.estimate import DEVICE_MB, Timings, memory_mb, needs_streaming, seeds_at_once
@@ -50,13 +50,15 @@ class Options:
     device: str = "cpu"
     engine: Engine = LOCAL
     plugins: tuple[str, ...] = ()
+    predicts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
     """What a store has: keys measured, attempts of failed cells by key, what grids asked for, and its timings.
 
-    partly holds the keys of cells that have their whole-stack readings only.
+    partly holds the keys of cells that have their whole-stack readings only. unpredicted: whether theory has something to
+    say that the store lacks.
     """
 
     keys: set[str]
@@ -65,6 +67,7 @@ class Held:
     timings: Timings
     older: bool = False
     partly: set[str] = field(default_factory=set)
+    unpredicted: bool = False
 
     def has(self, plan: Plan) -> set[str]:
         """Keys of the cells that are measured as far as a plan asks for."""
@@ -139,6 +142,7 @@ def look(path: Path) -> Held:
         timings=Timings(store.ask("timings")),
         older=store.older,
         partly=store.partly_measured_keys(MEASUREMENT_VERSION),
+        unpredicted=bool(predictions.lacking(store.unpredicted(predictions.SOURCE))),
     )
 
 
@@ -158,7 +162,7 @@ def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Count
     todo = to_measure(plan, held, options.retry_failed)
     counts.reused = counts.planned - len(todo)
     _say_plan(path, plan, held, todo)
-    is_news = held.older or not _is_kept(plan, held)
+    is_news = held.older or not _is_kept(plan, held) or bool(options.predicts and held.unpredicted)
     if not todo and not is_news:
         _tidy(path)
         return DONE
@@ -207,6 +211,8 @@ def _measure_and_publish(
         _register(building)
         _measure(building, plan, todo, held, options, stop, counts)
     wall_s = time.monotonic() - began
+    if options.predicts:
+        predictions.bring_up(building, options.workers, stop)
     fruitless = not (counts.measured or counts.failed or kept > 0)
     if fruitless and (stop.asked() or not is_news or not building.published.exists()):
         building.discard()
@@ -365,6 +371,7 @@ def _options(given: argparse.Namespace) -> Options:
         device=given.device,
         engine=engine,
         plugins=tuple(given.plugin),
+        predicts=True,
     )
 
 

@@ -11,7 +11,7 @@ from lnmeasure.store.clock import now
 from lnmeasure.store.errors import full_disk_is_said
 from lnmeasure.store.files import beside, connect_to_log, remove_database
 from lnmeasure.store.publication import publish, require_no_log
-from lnmeasure.store.reader import attempts, measured_keys
+from lnmeasure.store.reader import attempts, measured_keys, unpredicted
 from lnmeasure.store.rows import by_block, insert, place, whole_stack
 from lnmeasure.store.start import take_up_or_start
 
@@ -108,6 +108,23 @@ class Building:
         with self._transaction():
             self._connection.execute("DELETE FROM planned WHERE grid = ?", [grid])
             insert(self._connection, "planned", rows)
+
+    def unpredicted(self, source: str) -> list[tuple[Setting, bool]]:
+        """One setting of each setup, placement, init and depth measured that has no prediction of this source."""
+        return unpredicted(self._connection, source)
+
+    def predict(
+        self, setting: Setting, theory: str, source: str, rows: Iterable[tuple[int | None, str, float]]
+    ) -> None:
+        """Keep what a theory says of a setting, as (block or None, quantity, value), in the place of what it said."""
+        where = place(setting)[:-1]
+        said = [[*where, block and "decoder", block, name, theory, source, value] for block, name, value in rows]
+        with self._transaction():
+            self._connection.execute(
+                "DELETE FROM predicted_value WHERE (setup, placement, init, depth, theory) = (?, ?, ?, ?, ?)",
+                [*where, theory],
+            )
+            insert(self._connection, "predicted_value", said)
 
     def add(self, cell: Measured) -> None:
         """Commit one finished cell, in the place of any earlier measurement of the same setting.

@@ -20,8 +20,8 @@ VIEWS = {
     "init_info": "One row per init: how weights are drawn.",
     "coverage": "One row per grid, setup, placement, init and depth a grid asks for: what became of its cells.",
     "refresh_log": "One row per refresh of the store.",
-    "prediction": "One row per setup, placement, init, depth, stack, block, quantity and theory: a predicted reading. "
-    "Empty until predictions are made.",
+    "prediction": "One row per setup, placement, init, depth, stack, block, quantity and theory: a predicted reading, "
+    "of what the theory can express.",
     "path_jacobian": "One row per setup, placement, init, depth and pair of blocks: the Jacobian of one block's output "
     "by another's, estimated by random probes. Empty until it is measured.",
     "first_steps": "One row per training run and step. Empty until runs are measured.",

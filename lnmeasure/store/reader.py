@@ -10,6 +10,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from lnmeasure.records import Setting, Setup
 from lnmeasure.store.errors import StoreError, StoreMissing, StorePathError, StoreShort, full_disk_is_said, runs_short
 from lnmeasure.store.files import beside
 from lnmeasure.store.invariants import broken_invariants, redefined
@@ -95,13 +96,39 @@ class Store:
         rows = self.query("SELECT column_name, comment FROM duckdb_columns() WHERE table_name = $view", {"view": view})
         return dict(rows.itertuples(index=False, name=None))
 
-    def measured_keys(self, version: int) -> set[str]:
+    def unpredicted(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[Setting, bool]]:
+    """One setting (of any seed) of each setup, placement, init and depth measured that has no prediction of this source.
+
+    With each, whether its blocks are measured too.
+    """
+    described = connection.execute("SELECT * FROM setup").df().to_dict("records")
+    setups = {row["name"]: Setup(**row) for row in described}
+    rows = connection.execute(_UNPREDICTED, [source]).fetchall()
+    return [
+        (Setting(setup=setups[setup], placement=placement, init=init, depth=depth, seed=seed), in_full)
+        for setup, placement, init, depth, seed, in_full in rows
+    ]
+
+
+_UNPREDICTED = """
+SELECT setup, placement, init, depth, min(seed), bool_or("full") FROM cell
+ANTI JOIN (SELECT DISTINCT setup, placement, init, depth FROM predicted_value WHERE source = ?) AS there
+USING (setup, placement, init, depth)
+GROUP BY setup, placement, init, depth ORDER BY depth DESC, setup, placement, init
+"""
+
+
+def measured_keys(self, version: int) -> set[str]:
         """Keys of the cells that hold a full measurement of this MEASUREMENT_VERSION."""
         return measured_keys(self._connection.cursor(), version)
 
     def partly_measured_keys(self, version: int) -> set[str]:
         """Keys of the cells that hold their whole-stack readings only, of this MEASUREMENT_VERSION."""
         return measured_keys(self._connection.cursor(), version, in_full=False)
+
+    def unpredicted(self, source: str) -> list[tuple[Setting, bool]]:
+        """One setting of each setup, placement, init and depth that has no prediction of this source, see unpredicted."""
+        return unpredicted(self._connection.cursor(), source)
 
     def attempts(self) -> dict[str, int]:
         """How often each failed cell was tried, by key."""

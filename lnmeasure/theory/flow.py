@@ -45,7 +45,7 @@ def added(*parts: Flow) -> Flow:
 
 
 def normed(x: Flow, eps: float, kept: float) -> Flow:
-    """x over sqrt(its mean square at the token + eps). kept: the share of directions the norm's Jacobian lets through."""
+    """x over sqrt(its mean square at the token + eps); kept is the share of the gradient its Jacobian lets through."""
     by = 1 / np.sqrt(x.power + eps)
     both = np.multiply.outer(by, by)
     return Flow(x.cov * both, [(x, lambda gradient: gradient * both * kept)])

@@ -13,7 +13,8 @@ from lnmeasure.theory.updates import FINAL_NORM, GAINS, UPDATES
 from lnmeasure.theory.variances import VARIANCES, embedding_variance, head_variance, variance
 
 THEORY = "mean_field"
-SOURCE = "mean-field recursion over token covariances, lnmeasure/theory"
+SOURCE = "mean-field recursion over token covariances (lnmeasure/theory), version 1"
+"""Raised in its version whenever a prediction of an unchanged setting may change: all are then made again."""
 FORWARD_ONLY = ("none", "residual", "rezero")
 """Placements whose head does not read a normed stream: how the loss gradient begins is not said."""
 
@@ -42,9 +43,9 @@ def says(setting: Setting) -> bool:
 
 
 def predict(setting: Setting) -> list[Predicted]:
-    """Every reading the recursion can say of a setting; none where it can say nothing. Seeds do not matter.
+    """Every reading the recursion can say of a setting; none where it says nothing. Its seed does not matter.
 
-    sigma, stream_rms, branches, cosines, attention, loss, and but for FORWARD_ONLY the gradients of W_1, W_2 and stream.
+    sigma, stream_rms, branches, cosines, attention, loss; and but for FORWARD_ONLY gradients of W_1, W_2 and stream.
     """
     return list(_Stack(setting).readings()) if says(setting) else []
 
@@ -68,30 +69,35 @@ class _Stack:
         self._setting, self._setup = setting, setting.setup
         self.depth, self.block, self.memory = setting.depth, 0, {}
         self._sampler = Sampler(self._setup)
-        self._blocks: list[_Block] = []
+        self.blocks: list[_Block] = []
         self._divided: Flow | None = None
 
     def attention(self, x: Flow, normed: str = "") -> Flow:
         """What attention makes of x."""
         made = attention(x, self._gains(), self._setup, self._sampler, normed)
-        self._blocks[-1].attention = made
+        self.blocks[-1].attention = made
         return made.out
 
     def ffn(self, x: Flow, normed: str = "") -> Flow:
         """What the FFN makes of x."""
         made = feed_forward(x, self._gains(), self._setup, hidden_norm=bool(normed))
-        self._blocks[-1].ffn = made
+        self.blocks[-1].ffn = made
         return made.out
 
     def norm(self, x: Flow) -> Flow:
-        """x normed, and remembered as what a norm divided last."""
+        """x normed, and remembered as what a norm divided last.
+
+        The Jacobian removes two directions of d, the mean's and x's own. From a residual sum it removes nothing: the
+        gradient that comes down to it from the blocks above has no such part. Scaling what they read scales what they
+        give, so by Euler's theorem x . dL/dx = 0 goes down from norm to norm.
+        """
         self._divided = x
-        removed = 0 if x is self._blocks[-1].total else 2 if self._setup.norm == "layernorm" else 1
+        removed = 0 if x is self.blocks[-1].total else 2 if self._setup.norm == "layernorm" else 1
         return normed(x, self._setup.eps, 1 - removed / self._setup.width)
 
     def add(self, stream: Flow, branch: Flow) -> Flow:
         """The residual sum, kept with its branch."""
-        here = self._blocks[-1]
+        here = self.blocks[-1]
         here.branches.append(branch)
         here.total = added(stream, branch)
         return here.total
@@ -99,10 +105,11 @@ class _Stack:
     def readings(self) -> Iterator[Predicted]:
         """Run up, then down."""
         start = x = Flow(start_covariance(self._setting))
-        for self.block in range(1, self.depth + 1):
-            self._blocks.append(_Block())
+        while self.block < self.depth:
+            self.block += 1
+            self.blocks.append(_Block())
             x = UPDATES[self._setting.placement](x, self)
-            self._blocks[-1].output, self._blocks[-1].dual = x, self.memory.get("dual")
+            self.blocks[-1].output, self.blocks[-1].dual = x, self.memory.get("dual")
         top = self.norm(x) if self._setting.placement in FINAL_NORM else x
         yield Predicted(quantity="embedding_rms", value=start.rms)
         yield from self._up(top)
@@ -115,15 +122,15 @@ class _Stack:
         if self._setting.placement not in FORWARD_ONLY:
             half = self._setup.width * head_variance(self._setting.init, self._setup) * top.power.mean() / 2
             yield Predicted(quantity="loss", value=math.log(self._setup.vocab) + half)
-        for number, block in enumerate(self._blocks, start=1):
+        for number, block in enumerate(self.blocks, start=1):
             yield from _of_block(number, block)
-        if self._blocks[-1].dual is not None:
-            yield Predicted(quantity="sigma_dual", value=_rms(self._blocks[-1].dual))
+        if self.blocks[-1].dual is not None:
+            yield Predicted(quantity="sigma_dual", value=_rms(self.blocks[-1].dual))
 
     def _down(self, top: Flow) -> Iterator[Predicted]:
         found = gradients(top, self._head_gradient(top))
         width, hidden = self._setup.width, self._setup.d_ff
-        for number, block in enumerate(self._blocks, start=1):
+        for number, block in enumerate(self.blocks, start=1):
             on_branch = found[id(block.ffn.out)]
             w2 = self._size(on_branch, hidden * block.ffn.hidden)
             w1 = self._size(on_branch * block.ffn.to_hidden, width * block.ffn.x.cov)
@@ -144,8 +151,8 @@ class _Stack:
     def _head_gradient(self, top: Flow) -> Array:
         """The covariance of the loss gradient on what the head reads, [2T, 2T]: targets, and what of softmax is coherent.
 
-        Per token W^T (p - e_y) / (B T). Targets are drawn one by one: 1 - 1/V on the diagonal. Of softmax's part what lies
-        along the stream is projected out by the norm; the spread of W^T W leaves (e^(s^2 R) - 1) / V, s^2 = d v.
+        Per token W^T (p - e_y) / (B T). Targets are drawn one by one: 1 - 1/V on the diagonal. Of softmax's part the norm
+        projects out what lies along the stream; the spread of W^T W leaves (e^(s^2 R) - 1) / V, s^2 = d v.
         """
         setup, head = self._setup, head_variance(self._setting.init, self._setup)
         logits = setup.width * head * top.cov
@@ -160,10 +167,12 @@ class _Stack:
         setting, setup = self._setting, self._setup
         shapes = setup.weight_shapes()
         beta = GAINS.get(setting.placement, lambda role, depth: 1.0)
-        return Gains(**{
-            role: n_in * variance(setting.init, setup, role, self.block, self.depth) * beta(role, self.depth)
-            for role, (_, n_in) in shapes.items()
-        })
+        return Gains(
+            **{
+                role: n_in * variance(setting.init, setup, role, self.block, self.depth) * beta(role, self.depth)
+                for role, (_, n_in) in shapes.items()
+            }
+        )
 
 
 def _of_block(number: int, block: _Block) -> Iterator[Predicted]:

@@ -8,7 +8,8 @@ import numpy as np
 from lnmeasure.records import Setup
 from lnmeasure.theory.flow import Array, Flow, correlation
 
-_SAMPLES = 64
+_SAMPLES = 32
+_LOGIT_SAMPLES = 12
 _JITTER = 1e-9
 
 
@@ -109,7 +110,9 @@ def attention(x: Flow, gains: Gains, setup: Setup, sampler: Sampler, normed: str
     values = corr if "v" in normed else gains.wv * x.cov
     is_uniform = setup.attention == "uniform"
     logits = corr if "q" in normed else x.cov
-    spread = 0.0 if is_uniform else (1.0 if gains.wq * gains.wk else 0.0) if "q" in normed else np.sqrt(gains.wq * gains.wk)
+    spread = 0.0 if is_uniform else np.sqrt(gains.wq * gains.wk)
+    if spread and "q" in normed:
+        spread = 1.0
     if spread:
         pair = sampler.weights(logits, spread)
     else:
@@ -118,20 +121,24 @@ def attention(x: Flow, gains: Gains, setup: Setup, sampler: Sampler, normed: str
     mixed = gains.wo * _mixed(pair, values)
     per_sample = np.stack([np.einsum("ij,jk,ik->i", a, values[:size, :size], a) for a in pair[0]])
     error = per_sample.mean(-1).std() / np.sqrt(len(per_sample)) / max(per_sample.mean(), 1e-300)
-    through_values = gains.wo * (np.outer(*[1 / np.sqrt(np.maximum(x.power, 1e-300))] * 2) if "v" in normed else gains.wv)
+    through_values = gains.wo * (1 / np.outer(*[np.sqrt(x.power)] * 2) if "v" in normed else gains.wv)
+
+    by_row = gains.wo * _softmax_spread(pair[0][:_LOGIT_SAMPLES], values[:size, :size]) if spread else None
+    through_logits = 1 / np.outer(*[np.sqrt(x.power[:size])] * 2) if "q" in normed else gains.wq * gains.wk
 
     def pull(gradient: Array) -> Array:
         down = through_values * _mixed(pair, gradient, transposed=True)
-        if spread and "q" not in normed:
-            down += _through_logits(pair[0], gradient, x.cov, values, gains) if gains.wq * gains.wk else 0.0
-        elif spread:
-            down += _through_logits(pair[0], gradient, corr, values, gains, unit=True) / np.outer(*[np.sqrt(x.power)] * 2)
+        if by_row is not None:
+            within = through_logits * _through_logits(by_row, gradient, logits[:size, :size])
+            down[:size, :size] += within
+            down[size:, size:] += within
         return down
 
-    seen = sampler.visible
+    power = np.diagonal(logits)[:size]
+    shown = np.multiply.outer(power, power)[sampler.visible].mean()
     return Attention(
         out=Flow(mixed, [(x, pull)]),
-        logit_std=None if is_uniform else float(spread * np.sqrt(np.multiply.outer(*[np.diagonal(logits)[:size]] * 2)[seen].mean())),
+        logit_std=None if is_uniform else float(spread * np.sqrt(shown)),
         participation=float(np.mean([np.square(a).sum(-1).mean() for a in pair])),
         error=float(error),
     )
@@ -149,23 +156,25 @@ def _mixed(pair: tuple[Array, Array], cov: Array, transposed: bool = False) -> A
     return out
 
 
-def _through_logits(a: Array, gradient: Array, cov: Array, values: Array, gains: Gains, unit: bool = False) -> Array:
-    """The gradient that reaches a sequence's tokens through queries and keys, [2T, 2T], each token's by itself.
+def _softmax_spread(a: Array, values: Array) -> Array:
+    """J V J of each row of the weights, averaged: [T, T, T]. J = diag(a) - a a^T is the softmax's Jacobian."""
+    mixed = a @ values
+    inner = np.einsum("nij,nij->ni", mixed, a)
+    whole = np.einsum("nij,jk,nik->ijk", a, values, a, optimize=True)
+    crossed = np.einsum("nij,nij,nik->ijk", a, mixed, a, optimize=True)
+    own = np.einsum("ni,nij,nik->ijk", inner, a, a, optimize=True)
+    return (whole - crossed - crossed.transpose(0, 2, 1) + own) / len(a)
 
-    A row's softmax has the Jacobian J = diag(a) - a a^T; the gradient on its logits has covariance G_ii J V J / d_head,
-    and queries take it times keys, keys times queries.
+
+def _through_logits(by_row: Array, gradient: Array, cov: Array) -> Array:
+    """The gradient that reaches a sequence's tokens through queries and keys, [T, T], each row's logits by themselves.
+
+    The gradient on a row's logits has covariance G_ii J V J / d_head; queries take it times keys, keys times queries.
     """
-    size = a.shape[-1]
-    own, keys = np.diagonal(gradient)[:size], cov[:size, :size]
-    jacobian = np.einsum("nij,jk->nijk", a, np.eye(size)) - a[..., :, None] * a[..., None, :]
-    spread = np.mean(jacobian @ values[:size, :size] @ jacobian, axis=0) * (gains.wo * own)[:, None, None]
-    both = 1.0 if unit else gains.wq * gains.wk
-    queries = np.einsum("ijk,jk->i", spread, keys)
-    by_key = np.einsum("ijk,i->jk", spread, np.diagonal(keys))
-    within = both * (np.diag(queries) + by_key)
-    down = np.zeros_like(gradient)
-    down[:size, :size] = down[size:, size:] = within
-    return down
+    own = np.diagonal(gradient)[: len(cov)]
+    queries = own * np.einsum("ijk,jk->i", by_row, cov)
+    keys = np.einsum("ijk,i->jk", by_row, own * np.diagonal(cov))
+    return np.diag(queries) + keys
 
 
 def _softmax(logits: Array, visible: Array) -> Array:
