@@ -57,8 +57,8 @@ class Options:
 class Held:
     """What a store has: keys measured, attempts of failed cells by key, what grids asked for, and its timings.
 
-    partly holds the keys of cells that have their whole-stack readings only. unpredicted: whether theory has something to
-    say that the store lacks.
+    partly holds the keys of cells that have their whole-stack readings only. unpredicted: whether theory has something
+    to say that the store lacks.
     """
 
     keys: set[str]

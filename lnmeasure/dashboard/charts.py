@@ -23,8 +23,9 @@ def forward_chart(profile: pd.DataFrame) -> alt.LayerChart:
     text = (
         alt.Chart(one).mark_text(color=NEUTRAL, align="left", dx=4, dy=-7).encode(y="y:Q", text="text", x=alt.value(0))
     )
-    series = _labelled(profile, "placement", PLACEMENTS, block_axis(profile), _linear("rms per element of the stream"))
-    return _sized(alt.layer(rule, text, *series))
+    x = block_axis(profile)
+    series = _labelled(profile, "placement", PLACEMENTS, x, _linear("rms per element of the stream"))
+    return _sized(alt.layer(rule, text, *series, *_predicted(profile, x)))
 
 
 def backward_chart(profile: pd.DataFrame) -> alt.LayerChart:
@@ -36,7 +37,19 @@ def backward_chart(profile: pd.DataFrame) -> alt.LayerChart:
         .mark_line(color=NEUTRAL, strokeDash=[6, 4], strokeWidth=2.5, point=len(curve) == 1)
         .encode(x=x, y=alt.Y("over_stream:Q"), tooltip=_tooltip("over_stream", "constant / pre-LN stream rms"))
     )
-    return _sized(alt.layer(*_labelled(profile, "placement", PLACEMENTS, x, y), dashed))
+    return _sized(alt.layer(*_labelled(profile, "placement", PLACEMENTS, x, y), dashed, *_predicted(profile, x)))
+
+
+def _predicted(data: pd.DataFrame, x: alt.X) -> list[alt.Chart]:
+    """A dotted line of the mean-field prediction for each placement that has one. Column: predicted."""
+    rows = data.dropna(subset=["predicted"])
+    return [
+        alt.Chart(rows[rows["placement"] == name])
+        .mark_line(color=look.colour, strokeDash=[1, 4], strokeCap="round", strokeWidth=2.5)
+        .encode(x=x, y=alt.Y("predicted:Q"), tooltip=_tooltip("predicted", f"{look.label}, predicted"))
+        for name, look in PLACEMENTS.items()
+        if (rows["placement"] == name).sum() > 1
+    ]
 
 
 def forward_by_init_chart(profile: pd.DataFrame) -> alt.LayerChart:
@@ -55,7 +68,7 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
     x = alt.X(
         "depth:Q", scale=scale, axis=alt.Axis(values=_ticks(depths), title="depth L in blocks", labelOverlap="greedy")
     )
-    y = log_axis(curve, ("mean", "low", "high", "guide"), "||dL/dW2|| of the top block")
+    y = log_axis(curve, ("mean", "low", "high", "guide", "predicted"), "||dL/dW2|| of the top block")
     click = alt.selection_point(name=SELECTED, fields=["depth"], on="click", nearest=True, toggle=False, empty=False)
     chosen = alt.Chart(pd.DataFrame({"depth": [depth]})).mark_rule(color=NEUTRAL, strokeWidth=1.5).encode(x=x)
     guide = (
@@ -70,7 +83,7 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
         .add_params(click)
     )
     series = _labelled(curve, "placement", PLACEMENTS, x, y)
-    return _sized(alt.layer(chosen, guide, *series, targets), height=DEPTH_HEIGHT)
+    return _sized(alt.layer(chosen, guide, *series, *_predicted(curve, x), targets), height=DEPTH_HEIGHT)
 
 
 def _ticks(depths: list[int]) -> list[int]:

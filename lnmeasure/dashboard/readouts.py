@@ -4,7 +4,7 @@ from html import escape
 
 import pandas as pd
 
-from lnmeasure.dashboard.prose import between, by_name, with_interval
+from lnmeasure.dashboard.prose import between, by_name, number, with_interval
 from lnmeasure.dashboard.theme import PLACEMENTS
 
 STYLE = """
@@ -25,9 +25,13 @@ STYLE = """
 def readouts_html(readouts: pd.DataFrame) -> str:
     """sigma and top gradient of each placement, and how much smaller pre's is. Columns: those of readouts.sql."""
     rows = by_name(readouts, "placement")
-    sigma = {name: with_interval(row.sigma_mean, row.sigma_low, row.sigma_high) for name, row in rows.items()}
+    sigma = {
+        name: with_interval(row.sigma_mean, row.sigma_low, row.sigma_high) + _said(row.sigma_predicted)
+        for name, row in rows.items()
+    }
     top = {
         name: with_interval(row.top_grad_w2_mean, row.top_grad_w2_low, row.top_grad_w2_high)
+        + _said(row.top_grad_w2_predicted)
         for name, row in rows.items()
     }
     pre = rows["pre"]
@@ -45,6 +49,11 @@ def readouts_html(readouts: pd.DataFrame) -> str:
         )
         + "</div>"
     )
+
+
+def _said(predicted: float | None) -> str:
+    """What theory said beforehand, where it did."""
+    return "" if pd.isna(predicted) else f"  predicted {number(predicted)}"
 
 
 def _box(title: str, body: str) -> str:

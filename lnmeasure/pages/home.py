@@ -79,6 +79,7 @@ def stream_and_gradient(init: str, depth: int) -> None:
         alt = "Gradient of W2 per block, post-LN and pre-LN, and a constant over pre-LN's stream rms, dashed"
         st.altair_chart(charts.backward_chart(backward), alt=alt)
         st.markdown(prose.backward_caption(backward, band))
+    st.caption(prose.prediction_caption(forward, backward))
 
 
 def against_depth(init: str, depth: int) -> None:
@@ -94,6 +95,7 @@ def against_depth(init: str, depth: int) -> None:
         alt="Gradient of the last block's W2 against depth, both axes logarithmic; the slider above selects a depth",
     )
     st.markdown(prose.slope_caption(ask(store, "slopes", setup=SETUP, init=init)))
+    st.caption(prose.prediction_caption(curve))
 
 
 def parting_ways(depth: int) -> None:

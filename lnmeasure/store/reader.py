@@ -96,29 +96,7 @@ class Store:
         rows = self.query("SELECT column_name, comment FROM duckdb_columns() WHERE table_name = $view", {"view": view})
         return dict(rows.itertuples(index=False, name=None))
 
-    def unpredicted(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[Setting, bool]]:
-    """One setting (of any seed) of each setup, placement, init and depth measured that has no prediction of this source.
-
-    With each, whether its blocks are measured too.
-    """
-    described = connection.execute("SELECT * FROM setup").df().to_dict("records")
-    setups = {row["name"]: Setup(**row) for row in described}
-    rows = connection.execute(_UNPREDICTED, [source]).fetchall()
-    return [
-        (Setting(setup=setups[setup], placement=placement, init=init, depth=depth, seed=seed), in_full)
-        for setup, placement, init, depth, seed, in_full in rows
-    ]
-
-
-_UNPREDICTED = """
-SELECT setup, placement, init, depth, min(seed), bool_or("full") FROM cell
-ANTI JOIN (SELECT DISTINCT setup, placement, init, depth FROM predicted_value WHERE source = ?) AS there
-USING (setup, placement, init, depth)
-GROUP BY setup, placement, init, depth ORDER BY depth DESC, setup, placement, init
-"""
-
-
-def measured_keys(self, version: int) -> set[str]:
+    def measured_keys(self, version: int) -> set[str]:
         """Keys of the cells that hold a full measurement of this MEASUREMENT_VERSION."""
         return measured_keys(self._connection.cursor(), version)
 
@@ -127,7 +105,7 @@ def measured_keys(self, version: int) -> set[str]:
         return measured_keys(self._connection.cursor(), version, in_full=False)
 
     def unpredicted(self, source: str) -> list[tuple[Setting, bool]]:
-        """One setting of each setup, placement, init and depth that has no prediction of this source, see unpredicted."""
+        """One setting of each setup, placement, init and depth that has no prediction of this source."""
         return unpredicted(self._connection.cursor(), source)
 
     def attempts(self) -> dict[str, int]:
@@ -148,6 +126,28 @@ def measured_keys(self, version: int) -> set[str]:
     def _one_row(self, statement: str) -> dict[str, object]:
         cursor = self._connection.cursor().execute(statement)
         return dict(zip([column[0] for column in cursor.description], cursor.fetchall()[0], strict=True))
+
+
+def unpredicted(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[Setting, bool]]:
+    """One setting (of any seed) of each setup, placement, init and depth measured that has no prediction of this source.
+
+    With each, whether its blocks are measured too.
+    """
+    described = connection.execute("SELECT * FROM setup").df().to_dict("records")
+    setups = {row["name"]: Setup(**row) for row in described}
+    rows = connection.execute(_UNPREDICTED, [source]).fetchall()
+    return [
+        (Setting(setup=setups[setup], placement=placement, init=init, depth=depth, seed=seed), in_full)
+        for setup, placement, init, depth, seed, in_full in rows
+    ]
+
+
+_UNPREDICTED = """
+SELECT setup, placement, init, depth, min(seed), bool_or("full") FROM cell
+ANTI JOIN (SELECT DISTINCT setup, placement, init, depth FROM predicted_value WHERE source = ?) AS there
+USING (setup, placement, init, depth)
+GROUP BY setup, placement, init, depth ORDER BY depth DESC, setup, placement, init
+"""
 
 
 def measured_keys(connection: duckdb.DuckDBPyConnection, version: int, in_full: bool = True) -> set[str]:

@@ -149,10 +149,10 @@ class _Stack:
         return math.sqrt(batch * pairs[:size, :size].sum() + batch * (batch - 1) * pairs[:size, size:].sum())
 
     def _head_gradient(self, top: Flow) -> Array:
-        """The covariance of the loss gradient on what the head reads, [2T, 2T]: targets, and what of softmax is coherent.
+        """The covariance of the loss gradient on what the head reads, [2T, 2T]: targets, and softmax's coherent part.
 
-        Per token W^T (p - e_y) / (B T). Targets are drawn one by one: 1 - 1/V on the diagonal. Of softmax's part the norm
-        projects out what lies along the stream; the spread of W^T W leaves (e^(s^2 R) - 1) / V, s^2 = d v.
+        Per token W^T (p - e_y) / (B T). Targets are drawn one by one: 1 - 1/V on the diagonal. Of softmax's part the
+        norm projects out what lies along the stream; the spread of W^T W leaves (e^(s^2 R) - 1) / V, s^2 = d v.
         """
         setup, head = self._setup, head_variance(self._setting.init, self._setup)
         logits = setup.width * head * top.cov
