@@ -15,7 +15,7 @@ from jobs.batches import Batch, in_batches
 from jobs.engines import ENGINES, LOCAL, Engine, chosen, scheduler
 from jobs.estimate import DEVICE_MB, Timings, memory_mb, needs_streaming, seeds_at_once
 from jobs.exits import DONE, SOME_FAILED, ends, say
-from jobs.grids import GRIDS, Plan, plan_of
+from jobs.grids import FURTHER, GRIDS, Plan, plan_of
 from jobs.machine import cores
 from jobs.pool import MEASURING, Work
 from jobs.stop import Stop
@@ -378,7 +378,7 @@ def _options(given: argparse.Namespace) -> Options:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m jobs.refresh", description=__doc__)
     add = parser.add_argument
-    grids = f"grids to bring up to date (default all): {', '.join(GRIDS)}"
+    grids = f"grids to bring up to date (default {', '.join(GRIDS)}); further ones: {', '.join(FURTHER)}"
     add("--grid", nargs="+", action="extend", default=[], metavar="NAME", help=grids)
     plugin = "module that registers placements or inits of its own, which then belong to the grids too"
     add("--plugin", action="append", default=[], metavar="MODULE", help=plugin)

@@ -129,7 +129,7 @@ class Store:
 
 
 def unpredicted(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[Setting, bool]]:
-    """One setting (of any seed) of each setup, placement, init and depth measured that has no prediction of this source.
+    """One setting of each setup, placement, init and depth measured that has no prediction of this source, any seed.
 
     With each, whether its blocks are measured too.
     """

@@ -41,7 +41,7 @@ def relu_slope_product(rho: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class FeedForward:
-    """W2 relu(W1 x). hidden: [2T, 2T], per unit; out: what it adds; slope: of the pre-activations' gradient by out's."""
+    """W2 relu(W1 x) of x: what it adds; the hidden units' covariance, per unit, and the gradient's on them by out's."""
 
     x: Flow
     out: Flow
@@ -59,7 +59,7 @@ def feed_forward(x: Flow, gains: Gains, setup: Setup, hidden_norm: bool = False)
         by = 1 / np.sqrt(np.diagonal(hidden - centre) + setup.eps)
         norm = np.multiply.outer(by, by)
         hidden, slope = (hidden - centre) * norm, slope * norm
-    # a gradient g on the output is W2^T g on the hidden units: their sum over units is gains.w2 / r d of g's per unit of r d
+    # a gradient g on the output is W2^T g on the hidden units: summed over them its square is gains.w2 times g's
     to_hidden = gains.w2 * slope
     return FeedForward(
         x=x,
