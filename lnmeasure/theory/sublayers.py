@@ -94,7 +94,7 @@ class Sampler:
         return np.tril(full) if self._setup.attention == "causal" else full
 
     def weights(self, cov: Array, spread: float) -> tuple[Array, Array]:
-        """Softmax weights of both sequences, [samples, T, T] each, of logits whose covariance is spread^2 K_ii' K_jj'."""
+        """Softmax weights of both sequences, [samples, T, T] each; logits have the covariance spread^2 K_ii' K_jj'."""
         size = self._setup.seq_len
         root = np.linalg.cholesky(cov + _JITTER * cov.trace() / len(cov) * np.eye(len(cov)))
         return tuple(

@@ -40,7 +40,7 @@ GAINS: dict[str, Callable[[str, int], float]] = {}
 
 
 def adds(*, final_norm: bool, gain: Callable[[str, int], float] | None = None) -> Callable[[Update], Update]:
-    """Register how covariance adds in the placement of this name; gain multiplies a matrix's variance, by role and L."""
+    """Register how covariance adds in the placement of this name; gain, by role and L, multiplies variances."""
 
     def register(update: Update) -> Update:
         UPDATES[update.__name__] = update
