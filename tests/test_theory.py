@@ -149,9 +149,9 @@ GOALS = {"sigma": 0.03, "stream_rms": 0.03, "top_grad_w2": 0.05, "grad_w2": 0.10
 @pytest.mark.parametrize("placement", ["post", "pre"])
 @pytest.mark.parametrize("depth", [1, 4, 16, 64])
 def test_what_is_predicted_is_what_was_measured(shipped, placement, init, depth):
-    """Within the stated share or two standard errors of the mean; but for the profile of deep post-LN with plain Xavier.
+    """Within the stated share or two standard errors of the mean, but for the profile of deep post-LN with Xavier.
 
-    There the recursion lets the gradient fall by a fifth on its way down 64 blocks, and it does not.
+    There the recursion lets the gradient fall by a fifth on its way down 64 blocks, which it does not.
     """
     where = f"setup = 'page' AND placement = '{placement}' AND init = '{init}' AND depth = {depth}"
     (whole,) = shipped.query(f"SELECT * FROM by_depth WHERE {where}").itertuples()
@@ -171,5 +171,5 @@ def assert_near(value, row, name, share):
 
 
 def test_theory_loads_neither_torch_nor_duckdb():
-    code = "import sys; import lnmeasure.theory.predict, lnmeasure.theory.bounds; print({'torch', 'duckdb'} & {*sys.modules})"
+    code = "import sys; import lnmeasure.theory.predict; print({'torch', 'duckdb'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
