@@ -287,3 +287,29 @@ def test_the_data_dictionary_is_the_stores_own_comments():
     from jobs.dictionary import dictionary
 
     assert (ROOT / "data" / "README.md").read_text(encoding="utf-8") == dictionary(Store(SHIPPED))
+
+
+def test_the_theory_page_shows_the_derivation_and_says_where_there_are_no_predictions(published):
+    from streamlit.testing.v1 import AppTest
+
+    from lnmeasure.store.reader import Store
+
+    app = AppTest.from_file(str(ROOT / "lnmeasure" / "pages" / "theory.py"), default_timeout=60).run()
+    assert not app.exception
+    said = [element.value for element in app.markdown]
+    has_predictions = len(Store(published).query("SELECT 1 FROM prediction LIMIT 1")) > 0
+    assert any("no predictions yet" in text for text in said) != has_predictions
+    assert any("How the prediction is made" in text for text in said)
+
+
+def test_the_theory_page_says_how_far_the_shipped_predictions_are_off(shipped, monkeypatch):
+    from streamlit.testing.v1 import AppTest
+
+    monkeypatch.delenv("LNMEASURE_STORE", raising=False)
+    app = AppTest.from_file(str(ROOT / "lnmeasure" / "pages" / "theory.py"), default_timeout=60).run()
+    assert not app.exception
+    (table,) = [frame.value for frame in app.dataframe]
+    assert {"post-LN", "pre-LN"} <= set(table["placement"])
+    rows = table.set_index("placement")
+    assert rows.loc["pre-LN", "σ, worst %"] < 3
+    assert rows.loc["pre-LN", "top gradient, median %"] < 5
