@@ -308,7 +308,9 @@ def test_the_theory_page_says_how_far_the_shipped_predictions_are_off(shipped, m
     monkeypatch.delenv("LNMEASURE_STORE", raising=False)
     app = AppTest.from_file(str(ROOT / "lnmeasure" / "pages" / "theory.py"), default_timeout=60).run()
     assert not app.exception
-    (table,) = [frame.value for frame in app.dataframe]
+    table, lemma = [frame.value for frame in app.dataframe]
+    assert len(lemma) == 12
+    assert any("12 of 12" in element.value for element in app.markdown)
     assert {"post-LN", "pre-LN"} <= set(table["placement"])
     rows = table.set_index("placement")
     assert rows.loc["pre-LN", "σ, worst %"] < 3

@@ -135,3 +135,12 @@ def test_deepnorm_of_the_shipped_store_is_where_its_constants_put_it(shipped):
     for row in rows.itertuples():
         assert row.sigma_mean**2 == pytest.approx((2 * row.depth) ** 0.5 + 0.32 / (8 * row.depth), rel=0.02)
         assert row.top_grad_w2_mean == pytest.approx(0.1428 / row.depth**0.5, rel=0.025)
+
+
+def test_in_the_setting_of_the_theory_its_lemma_2_holds(shipped):
+    """3/2 before post-LN's norm after the FFN within 3 % or 3 standard errors; pre-LN within bounds, every block."""
+    rows = shipped.ask("lemma_2", init="xavier_uniform")
+    assert rows.block.tolist() == list(range(1, 13))
+    for row in rows.itertuples():
+        assert abs(row.post - 1.5) < max(0.045, 1.5 * (row.post_high - row.post)), row
+        assert row.pre_least < row.pre_low < row.pre_high < row.pre_most, row

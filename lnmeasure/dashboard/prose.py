@@ -264,30 +264,3 @@ def init_label(init: str) -> str:
     """An init's name with its short description, where that says more."""
     label = INITS[init].label
     return init if label.lower() == init.replace("_", " ") else f"{init} ({label})"
-
-
-def prediction_summary(errors: pd.DataFrame) -> str:
-    """How far predictions are from readings, in one sentence. Columns: those of prediction_errors.sql."""
-    if errors.empty:
-        return "The store holds no predictions yet: `make refresh` makes them."
-    top = errors.dropna(subset=["top_median"])
-    worst = top.loc[top["top_worst"].idxmax()]
-    return (
-        f"A recursion over token covariances, into which no measurement goes, predicts {len(errors)} placements. Its σ "
-        f"is off by {errors['sigma_median'].median():.1%} for the median placement, its top gradient by "
-        f"{top['top_median'].median():.1%}; the worst top gradient is {PLACEMENTS[worst['placement']].label}'s, off by "
-        f"{worst['top_worst']:.0%} somewhere."
-    )
-
-
-def prediction_table(errors: pd.DataFrame) -> pd.DataFrame:
-    """The errors in percent, with the placements' names."""
-    percent = errors.drop(columns=["placement", "n_settings"]).mul(100).round(1)
-    percent.columns = ["σ, median %", "σ, worst %", "top gradient, median %", "top gradient, worst %"]
-    named = pd.DataFrame(
-        {
-            "placement": [PLACEMENTS[name].label for name in errors["placement"]],
-            "settings": errors["n_settings"],
-        }
-    )
-    return pd.concat([named, percent], axis=1)
