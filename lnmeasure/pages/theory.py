@@ -43,8 +43,8 @@ def lemma_2() -> None:
     st.dataframe(words.lemma_2_table(rows), hide_index=True, width="stretch")
     st.caption(
         "Xiong et al. 2020, Lemma 2: post-LN's stream has mean square 3/2 before the norm after the FFN, in every "
-        "block; pre-LN's lies between 1 + l/2 and 1 + 3l/2 after block l. Setup `xiong_theory`: one head, d x d matrices, "
-        "attention a plain mean over both sides, no output projection, Gaussian inputs."
+        "block; pre-LN's lies between 1 + l/2 and 1 + 3l/2 after block l. Setup `xiong_theory`: one head, d x d "
+        "matrices, attention a plain mean over both sides, no output projection, Gaussian inputs."
     )
 
 
