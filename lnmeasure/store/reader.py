@@ -87,6 +87,10 @@ class Store:
         """The answer of one statement of our own; never a visitor's."""
         return self._connection.cursor().execute(statement, parameters or {}).df()
 
+    def readings(self, statement: str) -> pd.DataFrame:
+        """The answer of a query from a file of claims. ValueError with DuckDB's reason where it is no such query."""
+        return readings(self._connection.cursor(), statement)
+
     def batches(self, view: str) -> pa.RecordBatchReader:
         """All rows of one contract view, a batch at a time."""
         return self._connection.cursor().sql(f"SELECT * FROM {view}").to_arrow_reader()
@@ -126,6 +130,17 @@ class Store:
     def _one_row(self, statement: str) -> dict[str, object]:
         cursor = self._connection.cursor().execute(statement)
         return dict(zip([column[0] for column in cursor.description], cursor.fetchall()[0], strict=True))
+
+
+def readings(connection: duckdb.DuckDBPyConnection, statement: str) -> pd.DataFrame:
+    """The answer of one SELECT. ValueError where it is none, or DuckDB cannot answer it."""
+    try:
+        parsed = duckdb.extract_statements(statement)
+        if [one.type for one in parsed] != [duckdb.StatementType.SELECT]:
+            raise ValueError("it is not one SELECT")
+        return connection.execute(parsed[0]).df()
+    except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
+        raise ValueError(str(error).splitlines()[0]) from error
 
 
 def unpredicted(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[Setting, bool]]:
