@@ -32,8 +32,8 @@ _CLAIM = {"id": str, **dict.fromkeys(_TEXTS, str), "link": dict, "part": list}
 class Part:
     """One thing a claim predicts: the SELECT of its readings, and the relation they must have.
 
-    depths: those it needs, each judged by itself where each_depth says so. pending: why nothing measures it yet. at: its
-    file and line.
+    depths: those it needs, each judged by itself where each_depth says so. pending: why nothing measures it yet. at:
+    its file and line.
     """
 
     name: str
