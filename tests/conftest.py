@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason="no Chromium: install it with 'apt-get install chromium'"))
         if item.get_closest_marker("soak") and not config.getoption("--soak"):
             item.add_marker(pytest.mark.skip(reason="long: 'make soak' runs it"))
+
+
+@pytest.fixture(autouse=True)
+def _main_stays():
+    """AppTest makes its page the process's main module, which a worker spawned later would run as well."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
 
 
 @pytest.fixture(scope="session")

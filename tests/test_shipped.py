@@ -143,7 +143,7 @@ def test_deepnorm_of_the_shipped_store_is_where_its_constants_put_it(shipped):
 
 def test_in_the_setting_of_the_theory_its_lemma_2_holds(shipped):
     """3/2 before post-LN's norm after the FFN within 3 % or 3 standard errors; pre-LN within bounds, every block."""
-    rows = shipped.ask("lemma_2", init="xavier_uniform")
+    rows = shipped.ask("lemma_2", setup="xiong_theory", init="xavier_uniform", depth=12)
     assert rows.block.tolist() == list(range(1, 13))
     for row in rows.itertuples():
         assert abs(row.post - 1.5) < max(0.045, 1.5 * (row.post_high - row.post)), row

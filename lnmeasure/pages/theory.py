@@ -35,7 +35,7 @@ def page() -> None:
 
 def lemma_2() -> None:
     """The paper's own setting, where its assumptions hold, against its Lemma 2."""
-    rows = ask(store, "lemma_2", init="xavier_uniform")
+    rows = ask(store, "lemma_2", setup="xiong_theory", init="xavier_uniform", depth=12)
     if rows.empty:
         return
     st.subheader("The setting of the theory, measured")
