@@ -98,7 +98,10 @@ def small_wang(weight: Weight, raw: Tensor) -> Tensor:
     return normal(raw, 2 / (weight.depth * math.sqrt(d)) if weight.is_residual_output else math.sqrt(2 / (5 * d)))
 
 
-@init(source="DS-Init, Zhang et al. 2019, arXiv:1908.11365")
+@init(
+    source="DS-Init, Zhang et al. 2019, arXiv:1908.11365",
+    unconfirmed="the square root of l: its authors' code divides the variance by it, so that sizes fall as l^(-1/4)",
+)
 def ds_init(weight: Weight, raw: Tensor) -> Tensor:
     """W ~ U(-a, a) / sqrt(l), a = sqrt(6 / (n_in + n_out)), l the block from 1"""
     return xavier_uniform(weight, raw) / math.sqrt(weight.block)

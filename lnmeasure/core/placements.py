@@ -124,7 +124,8 @@ def deepnorm(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: P
     norms=2,
     final_norm=False,
     source="Keel, arXiv:2601.19895",
-    unconfirmed="that alpha counts sublayers (2L), not blocks: one secondary source says so, the paper was not at hand",
+    unconfirmed="differs from the paper at the bottom: there the first attention has no outer norm, and alpha begins "
+    "with the third sublayer",
 )
 def keel(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Place) -> Tensor:
     """x <- N(alpha x + F(N(x))), alpha = 2L"""
@@ -157,7 +158,12 @@ def layernorm_scaling(x: Tensor, sublayer: Callable, norms: list, add: Callable,
     return add(x, sublayer(norms[0](x) / math.sqrt(place.block)))
 
 
-@placement(norms=1, final_norm=True, source="Mix-LN, Li et al. 2024, arXiv:2412.13795")
+@placement(
+    norms=1,
+    final_norm=True,
+    source="Mix-LN, Li et al. 2024, arXiv:2412.13795",
+    unconfirmed="that L / 4 is rounded down: its authors' code is given the number of blocks",
+)
 def mix_ln(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Place) -> Tensor:
     """x <- N(x + F(x)) in the first floor(L / 4) blocks, x <- x + F(N(x)) in the others, final N"""
     update = post if place.block <= place.depth // 4 else pre
@@ -169,8 +175,8 @@ def mix_ln(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Pla
     final_norm=True,
     whole_block=True,
     source="HybridNorm, Zhuo et al. 2025, arXiv:2503.04598",
-    unconfirmed="that queries, keys and values are normed over their full width, as in the OLMo code it builds on, and "
-    "not head by head",
+    unconfirmed="differs from the paper: there queries, keys and values are normed head by head, here over their full "
+    "width",
 )
 def hybridnorm(x: Tensor, attention: Callable, ffn: Callable, norms: list, add: Callable, place: Place) -> Tensor:
     """x <- x + A(x), its queries, keys and values normed; x <- N(x); x <- x + FFN(x), final N"""
@@ -178,7 +184,13 @@ def hybridnorm(x: Tensor, attention: Callable, ffn: Callable, norms: list, add: 
     return add(x, ffn(x))
 
 
-@placement(norms=2, final_norm=False, whole_block=True, source="B2T connection, Takase et al. 2022, arXiv:2206.00330")
+@placement(
+    norms=2,
+    final_norm=False,
+    whole_block=True,
+    source="B2T connection, Takase et al. 2022, arXiv:2206.00330",
+    unconfirmed="whether the init belongs to it by which its authors' code multiplies every matrix by L^(-1/2)",
+)
 def b2t(x: Tensor, attention: Callable, ffn: Callable, norms: list, add: Callable, place: Place) -> Tensor:
     """y = N(x + A(x)); x <- N(x + y + FFN(y))"""
     y = norms[0](add(x, attention(x)))
@@ -199,20 +211,35 @@ def rezero(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Pla
     return add(x, 0.0 * sublayer(x))
 
 
-@placement(norms=1, final_norm=True, source="LayerScale, Touvron et al. 2021, arXiv:2103.17239")
+@placement(
+    norms=1,
+    final_norm=True,
+    source="LayerScale, Touvron et al. 2021, arXiv:2103.17239",
+    unconfirmed="0.1 up to 18 blocks, and where between 24 and 36 blocks 1e-5 ends",
+)
 def layerscale(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Place) -> Tensor:
     """x <- x + lambda F(N(x)), lambda = 0.1 up to 18 blocks, 1e-5 up to 24, 1e-6 beyond, final N"""
     scale = 0.1 if place.depth <= 18 else 1e-5 if place.depth <= 24 else 1e-6
     return add(x, scale * sublayer(norms[0](x)))
 
 
-@placement(norms=1, final_norm=True, source="Depth-muP, Yang et al. 2023, arXiv:2310.02244")
+@placement(
+    norms=1,
+    final_norm=True,
+    source="Depth-muP, Yang et al. 2023, arXiv:2310.02244",
+    unconfirmed="that sublayers are counted, 2L of them",
+)
 def depth_mup(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Place) -> Tensor:
     """x <- x + (2L)^(-1/2) F(N(x)), final N"""
     return add(x, (2 * place.depth) ** -0.5 * sublayer(norms[0](x)))
 
 
-@placement(norms=1, final_norm=True, source="CompleteP, Dey et al. 2025, arXiv:2505.01618")
+@placement(
+    norms=1,
+    final_norm=True,
+    source="CompleteP, Dey et al. 2025, arXiv:2505.01618",
+    unconfirmed="that sublayers are counted, 2L of them: nanoGPT-mup counts blocks, over those of a base model",
+)
 def completep(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Place) -> Tensor:
     """x <- x + (2L)^(-1) F(N(x)), final N; where the paper counts layers, 2L sublayers are counted"""
     return add(x, sublayer(norms[0](x)) / (2 * place.depth))
