@@ -53,7 +53,8 @@ def _generations(follower: Follower, last: int, seen: Path) -> list[int]:
         answers = {number for question in _ONE_GENERATION for number in store.query(question).iloc[0]}
         assert answers == {store.meta["generation"]}, f"torn: {answers}"
         generations.append(int(store.meta["generation"]))
-        seen.touch()
+        with seen.open("ab") as file:
+            file.truncate(generations[-1])  # its size tells the newest generation seen
     return generations
 
 
@@ -70,7 +71,8 @@ def analyse(store: Path, last: int, seen: Path) -> list[int]:
 def publish_under_readers(store: Path, publications: int) -> tuple[list[list[int]], list[int]]:
     """Publish so often with two processes of followers and one analyst at work. What each of them saw.
 
-    They ask without a pause, so they stand back where cores are few: publications would take minutes.
+    They ask without a pause, so they stand back where cores are few: publications would take minutes. Every fourth
+    publication waits for them, so that a busy machine does not keep them from the generations between.
     """
     seen = store.parent / "seen"
     seen.mkdir()
@@ -83,6 +85,8 @@ def publish_under_readers(store: Path, publications: int) -> tuple[list[list[int
             wait_until(lambda: all_at_work(seen, [analyst, *followers]), "every reader is at work")
             for generation in range(2, last + 1):
                 publish_again(store, generation)
+                if generation % 4 == 0:
+                    wait_until(lambda newest=generation: all_have_seen(seen, newest), f"all saw generation {generation}")
             return [thread for process in followers for thread in process.result(60)], analyst.result(60)
         finally:
             for child in active_children():  # a reader that stands still never ends by itself
@@ -92,6 +96,11 @@ def publish_under_readers(store: Path, publications: int) -> tuple[list[list[int
 def all_at_work(seen: Path, readers: list[Future]) -> bool:
     """Whether each thread of each reader has had an answer, or one of them has ended, which tells why."""
     return len(list(seen.iterdir())) == 2 * THREADS + 1 or any(reader.done() for reader in readers)
+
+
+def all_have_seen(seen: Path, generation: int) -> bool:
+    """Whether each follower's thread has had an answer of this generation or a newer one."""
+    return all(at.stat().st_size >= generation for at in seen.iterdir() if at.name != "analyst")
 
 
 def hold_what_was_seen(publications: int, store: Path) -> None:
