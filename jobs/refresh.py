@@ -15,12 +15,12 @@ from jobs.batches import Batch, in_batches
 from jobs.engines import ENGINES, LOCAL, Engine, chosen, scheduler
 from jobs.estimate import DEVICE_MB, Timings, memory_mb, needs_streaming, seeds_at_once
 from jobs.exits import DONE, SOME_FAILED, ends, say
-from jobs.grids import FURTHER, GRIDS, Plan, plan_of
+from jobs.grids import GRIDS, Plan, plan_of
 from jobs.machine import cores
 from jobs.pool import MEASURING, Work
 from jobs.stop import Stop
 from jobs.words import count, duration, seconds, whole_number
-from lnmeasure.records import DTYPES, MEASUREMENT_VERSION, Setting
+from lnmeasure.records import DTYPES, Setting
 from lnmeasure.store.building import Building, Measured
 from lnmeasure.store.clock import now
 from lnmeasure.store.errors import StoreBusy, StoreMissing
@@ -136,12 +136,12 @@ def look(path: Path) -> Held:
     except StoreMissing:
         return Held(keys=set(), attempts={}, planned=set(), timings=Timings.none())
     return Held(
-        keys=store.measured_keys(MEASUREMENT_VERSION),
+        keys=store.measured_keys(),
         attempts=store.attempts(),
         planned=store.planned(),
         timings=Timings(store.ask("timings")),
         older=store.older,
-        partly=store.partly_measured_keys(MEASUREMENT_VERSION),
+        partly=store.partly_measured_keys(),
         unpredicted=bool(predictions.lacking(store.unpredicted(predictions.SOURCE))),
     )
 
@@ -378,7 +378,7 @@ def _options(given: argparse.Namespace) -> Options:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m jobs.refresh", description=__doc__)
     add = parser.add_argument
-    grids = f"grids to bring up to date (default {', '.join(GRIDS)}); further ones: {', '.join(FURTHER)}"
+    grids = f"grids to bring up to date (default all: {', '.join(GRIDS)})"
     add("--grid", nargs="+", action="extend", default=[], metavar="NAME", help=grids)
     plugin = "module that registers placements or inits of its own, which then belong to the grids too"
     add("--plugin", action="append", default=[], metavar="MODULE", help=plugin)

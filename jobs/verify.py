@@ -13,7 +13,7 @@ import pandas as pd
 from jobs.exits import DAMAGED, DONE, SOME_FAILED, ends, say
 from jobs.refresh import describe
 from jobs.words import count, whole_number
-from lnmeasure.records import MEASUREMENT_VERSION, Reading, Setting, Setup
+from lnmeasure.records import Reading, Setting, Setup
 from lnmeasure.store.errors import StoreError
 from lnmeasure.store.files import beside
 from lnmeasure.store.reader import Store, store_path, stray_log
@@ -44,7 +44,7 @@ def verify(path: Path, sample: int, seed: int | None = None) -> int:
         return say(f"{path.name} breaks its rules: {'; '.join(broken)}.", DAMAGED)
     cells = settings_of(store)
     require_keys(cells)
-    print(f"every rule holds, and {count(len(cells), 'key')} of this MEASUREMENT_VERSION name what their cells are")
+    print(f"every rule holds, and {count(len(cells), 'key')} of this version name what their cells are")
     return measure_again(store, Random(seed).sample(list(cells.values()), min(sample, len(cells))))
 
 
@@ -75,21 +75,20 @@ def require_recorded(store: Store) -> None:
 
 
 def settings_of(store: Store) -> dict[str, Setting]:
-    """The setting of every cell of this MEASUREMENT_VERSION, by the key the store keeps for it."""
+    """The setting of every cell of the version that counts for it today, by the key the store keeps for it."""
     try:
         setups = {row["name"]: _setup(row) for row in store.query("SELECT * FROM setup").to_dict("records")}
     except ValueError as error:
         raise StoreError(f"{store.path} describes a setup that cannot be: {error}") from error
-    rows = store.query(
-        "SELECT key, setup, placement, init, depth, seed FROM cell WHERE measurement_version = $version",
-        {"version": MEASUREMENT_VERSION},
-    )
-    return {
-        row.key: Setting(
+    rows = store.query("SELECT key, setup, placement, init, depth, seed, measurement_version FROM cell")
+    settings = [
+        Setting(
             setup=setups[row.setup], placement=row.placement, init=row.init, depth=int(row.depth), seed=int(row.seed)
         )
         for row in rows.itertuples()
-    }
+    ]
+    pairs = zip(rows.itertuples(), settings, strict=True)
+    return {row.key: setting for row, setting in pairs if row.measurement_version == setting.version}
 
 
 def require_keys(cells: dict[str, Setting]) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields
 
 MEASUREMENT_VERSION = 1
 """Raised whenever a reading of an unchanged setting may change; every cell is then measured again."""
+REVISED = {"keel": 2, "hybridnorm": 2}
+"""Where one placement or init alone changed what it means: the version of its cells, which are measured again."""
 
 ATTENTIONS = ("causal", "bidirectional", "uniform")
 ACTIVATIONS = ("relu", "gelu")
@@ -184,12 +186,17 @@ class Setting:
         _require_count("Setting.seed", self.seed, least=0)
 
     @property
+    def version(self) -> int:
+        """Version of the measuring code that counts for this cell: MEASUREMENT_VERSION, or a later one of its own."""
+        return max(MEASUREMENT_VERSION, REVISED.get(self.placement, 0), REVISED.get(self.init, 0))
+
+    @property
     def key(self) -> str:
-        """Identity of the cell: blake2b of its fields, defaults filled in, and of MEASUREMENT_VERSION.
+        """Identity of the cell: blake2b of its fields, defaults filled in, and of its version.
 
         A field at its default does not enter the digest, so that a field added later, with a default, changes no key.
         """
-        facts = {"version": MEASUREMENT_VERSION, "setup": _distinct(self.setup)}
+        facts = {"version": self.version, "setup": _distinct(self.setup)}
         facts |= {name: getattr(self, name) for name in ("placement", "init", "depth", "seed")}
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 

@@ -102,6 +102,9 @@ def deepnorm(x, site):
 
 
 def keel(x, site):
+    if site.block == 1:
+        attention = plainly(x, site.attention(site.norm(x)))
+        return attention, normed_after(site, attention.stream, site.ffn(site.norm(attention.stream)))
     alpha = 2 * site.depth
     attention = normed_after(site, alpha * x, site.attention(site.norm(x)))
     return attention, normed_after(site, alpha * attention.stream, site.ffn(site.norm(attention.stream)))
@@ -134,7 +137,7 @@ def mix_ln(x, site):
 
 
 def hybridnorm(x, site):
-    attention = normed_after(site, x, site.attention(x, "qkv"))
+    attention = normed_after(site, x, site.attention(x, "QKV"))
     return attention, plainly(attention.stream, site.ffn(attention.stream))
 
 
@@ -233,7 +236,7 @@ class PlainTransformer(nn.Module):
         return out @ matrices["wo"].T if self.setup.output_projection else out
 
     def attend_one(self, x: Tensor, normed: str, matrices: nn.ParameterDict, kept: dict) -> Tensor:
-        """The heads of one sequence side by side. [seq, d] -> [seq, d]."""
+        """The heads of one sequence side by side. [seq, d] -> [seq, d]. Capitals in normed: head by head."""
         size, heads, parts = self.setup.width // self.setup.heads, [], {}
         for letter in "qkv":
             if f"w{letter}" in matrices:
@@ -241,6 +244,7 @@ class PlainTransformer(nn.Module):
                 parts[letter] = self.norm(part) if letter in normed else part
         for h in range(self.setup.heads):
             own = {letter: part[:, h * size : (h + 1) * size] for letter, part in parts.items()}
+            own = {letter: self.norm(part) if letter.upper() in normed else part for letter, part in own.items()}
             heads.append(torch.stack([self.mix(t, own, kept) for t in range(len(x))]))
         return torch.cat(heads, dim=-1)
 

@@ -136,15 +136,15 @@ def test_whole_stack_readings_are_enough_where_a_grid_says_so_and_no_other_grid_
     assert both.whole_only() == keys - {settings[0].key}
     work = Work(cell=measure_cell, together=measure_batch)
     assert refresh.refresh(store_at, dense, refresh.Options(work=work)) == 0
-    assert Store(store_at).partly_measured_keys(1) == keys
+    assert Store(store_at).partly_measured_keys() == keys
     assert refresh.refresh(store_at, dense, refresh.Options(work=work)) == 0
     assert Store(store_at).meta["generation"] == 1, "nothing was lacking"
     (covered,) = Store(store_at).query("SELECT sum(ok) AS ok, sum(planned) AS n FROM coverage").itertuples(index=False)
     assert (covered.ok, covered.n) == (3, 3)
     assert refresh.refresh(store_at, both, refresh.Options(work=work)) == 0
     after = Store(store_at)
-    assert after.measured_keys(1) == {settings[0].key}
-    assert after.partly_measured_keys(1) == keys - {settings[0].key}
+    assert after.measured_keys() == {settings[0].key}
+    assert after.partly_measured_keys() == keys - {settings[0].key}
     (row,) = after.query("SELECT sum(ok) AS ok, sum(planned) AS n FROM coverage WHERE grid = 'page'").itertuples(
         index=False
     )

@@ -5,6 +5,7 @@ Bit for bit where the order of operations is the same; to rounding where seeds a
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -66,11 +67,11 @@ def test_any_depths_in_any_order_read_what_each_reads_alone(depths, manner, atte
 
 
 @every_pair
-def test_a_pair_shares_its_prefix_exactly_where_the_first_block_of_deeper_stacks_is_the_same(placement, init):
+def test_a_pair_shares_its_prefix_exactly_where_the_first_blocks_of_deeper_stacks_are_the_same(placement, init):
     cells = [cell(placement, init, depth) for depth in (2, 21)]
-    first = [{r.quantity: r.value for r in measure(setting) if r.block == 1} for setting in cells]
+    first = [{(r.quantity, r.block): r.value for r in measure(setting) if r.block in (1, 2)} for setting in cells]
     drawn = [draw_blocks(setting)[0] for setting in cells]
-    forward = ("stream_rms", "branch_rms_attention", "branch_rms_ffn", "token_cosine")
+    forward = product(("stream_rms", "branch_rms_attention", "branch_rms_ffn", "token_cosine"), (1, 2))
     same = all(first[0][name] == first[1][name] for name in forward)
     assert share_prefix(placement, init) == (
         same and all(torch.equal(drawn[0][role], drawn[1][role]) for role in drawn[0])

@@ -10,8 +10,8 @@ with whole_block=True it updates by both sublayers at once, and adds twice, for 
 
     update(x, attention, ffn, norms, add, place) -> the stream after the block
 
-A norm inside a sublayer is asked for by what it norms: attention(x, normed="qk") queries and keys over their full
-width, before heads are split; ffn(x, normed="h") what leaves the activation.
+A norm inside a sublayer is asked for by what it norms: attention(x, normed="qk") queries and keys, over their full
+width, or with by_head=True those of each head by themselves; ffn(x, normed="h") what leaves the activation.
 """
 
 import math
@@ -120,16 +120,15 @@ def deepnorm(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: P
     return norms[0](add((2 * place.depth) ** 0.25 * x, sublayer(x)))
 
 
-@placement(
-    norms=2,
-    final_norm=False,
-    source="Keel, arXiv:2601.19895",
-    unconfirmed="differs from the paper at the bottom: there the first attention has no outer norm, and alpha begins "
-    "with the third sublayer",
-)
-def keel(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Place) -> Tensor:
-    """x <- N(alpha x + F(N(x))), alpha = 2L"""
-    return norms[1](add(2 * place.depth * x, sublayer(norms[0](x))))
+@placement(norms=2, final_norm=False, whole_block=True, source="Keel, arXiv:2601.19895")
+def keel(x: Tensor, attention: Callable, ffn: Callable, norms: list, add: Callable, place: Place) -> Tensor:
+    """x <- N(alpha x + F(N(x))), alpha = 2L; in the first block x <- x + A(N(x)), x <- N(x + FFN(N(x)))"""
+    alpha = 2 * place.depth
+    if place.block == 1:
+        x = add(x, attention(norms[0](x)))
+        return norms[1](add(x, ffn(norms[0](x))))
+    x = norms[1](add(alpha * x, attention(norms[0](x))))
+    return norms[1](add(alpha * x, ffn(norms[0](x))))
 
 
 @placement(norms=1, final_norm=False, source="Admin, Liu et al. 2020, arXiv:2004.08249")
@@ -170,17 +169,10 @@ def mix_ln(x: Tensor, sublayer: Callable, norms: list, add: Callable, place: Pla
     return update(x, sublayer, norms, add, place)
 
 
-@placement(
-    norms=1,
-    final_norm=True,
-    whole_block=True,
-    source="HybridNorm, Zhuo et al. 2025, arXiv:2503.04598",
-    unconfirmed="differs from the paper: there queries, keys and values are normed head by head, here over their full "
-    "width",
-)
+@placement(norms=1, final_norm=True, whole_block=True, source="HybridNorm, Zhuo et al. 2025, arXiv:2503.04598")
 def hybridnorm(x: Tensor, attention: Callable, ffn: Callable, norms: list, add: Callable, place: Place) -> Tensor:
-    """x <- x + A(x), its queries, keys and values normed; x <- N(x); x <- x + FFN(x), final N"""
-    x = norms[0](add(x, attention(x, normed="qkv")))
+    """x <- x + A(x), its queries, keys and values normed head by head; x <- N(x); x <- x + FFN(x), final N"""
+    x = norms[0](add(x, attention(x, normed="qkv", by_head=True)))
     return add(x, ffn(x))
 
 

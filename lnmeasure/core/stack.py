@@ -97,15 +97,21 @@ def norm_of(x: Tensor, setup: Setup) -> Tensor:
     return rule(x, x.shape[-1:], eps=setup.eps)
 
 
-def attend(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch, normed: str = "") -> Tensor:
+def attend(
+    x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch, normed: str = "", by_head: bool = False
+) -> Tensor:
     """Multi-head self-attention without biases. x: [batch, seq, d] -> [batch, seq, d].
 
-    normed: which of queries, keys and values, as letters of 'qkv', are normed over d before heads are split.
+    normed: which of queries, keys and values, as letters of 'qkv', are normed, over d or over each head's d_head.
     """
     roles = [role for role in ("wq", "wk", "wv") if role in matrices]
     projected = multiply(x, torch.cat([matrices[role] for role in roles], dim=-2)).split(setup.width, dim=-1)
-    parts = [norm_of(p, setup) if role[1] in normed else p for role, p in zip(roles, projected, strict=True)]
-    *queries_and_keys, values = (_heads(part, setup) for part in parts)
+    parts = []
+    for role, part in zip(roles, projected, strict=True):
+        norms = role[1] in normed
+        heads = _heads(norm_of(part, setup) if norms and not by_head else part, setup)
+        parts.append(norm_of(heads, setup) if norms and by_head else heads)
+    *queries_and_keys, values = parts
     visible = torch.ones(setup.seq_len, setup.seq_len, dtype=torch.bool, device=x.device)
     if setup.attention == "causal":
         visible = visible.tril()

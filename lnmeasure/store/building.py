@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from lnmeasure.records import MEASUREMENT_VERSION, Reading, Setting, Setup
+from lnmeasure.records import Reading, Setting, Setup
 from lnmeasure.store.clock import now
 from lnmeasure.store.errors import full_disk_is_said
 from lnmeasure.store.files import beside, connect_to_log, remove_database
@@ -64,12 +64,12 @@ class Building:
         self._refresh = 0
 
     def measured_keys(self) -> set[str]:
-        """Keys of the fully measured cells the building file holds at this MEASUREMENT_VERSION."""
-        return measured_keys(self._connection, MEASUREMENT_VERSION)
+        """Keys of the fully measured cells the building file holds."""
+        return measured_keys(self._connection)
 
     def partly_measured_keys(self) -> set[str]:
-        """Keys of the cells that have their whole-stack readings only, at this MEASUREMENT_VERSION."""
-        return measured_keys(self._connection, MEASUREMENT_VERSION, in_full=False)
+        """Keys of the cells that have their whole-stack readings only."""
+        return measured_keys(self._connection, in_full=False)
 
     def attempts(self) -> dict[str, int]:
         """How often each failed cell was tried, by key."""
@@ -142,7 +142,7 @@ class Building:
                 )
             self._connection.execute("DELETE FROM failure WHERE key = ?", [setting.key])
             self._keep_setup(setting.setup)
-            made = [cell.measured_at, MEASUREMENT_VERSION, cell.wall_s, self._refresh, bool(blocks), cell.peak_mb]
+            made = [cell.measured_at, setting.version, cell.wall_s, self._refresh, bool(blocks), cell.peak_mb]
             insert(self._connection, "cell", [[setting.key, *place(setting), *whole_stack(cell.readings), *made]])
             insert(self._connection, "block_reading", [[*place(setting), *row] for row in blocks])
 

@@ -19,7 +19,7 @@ from lnmeasure.store.shape import SCHEMA_VERSION, WAY_OUT, migrate, version_of
 
 SHIPPED = Path(__file__).resolve().parents[2] / "data" / "lnmeasure.duckdb"
 MOST_ATTEMPTS = 3
-"""How often a cell is tried at one MEASUREMENT_VERSION before only --retry-failed tries it again."""
+"""How often a cell is tried at one version before only --retry-failed tries it again."""
 
 _HARDENED = {
     "enable_external_access": False,
@@ -100,13 +100,13 @@ class Store:
         rows = self.query("SELECT column_name, comment FROM duckdb_columns() WHERE table_name = $view", {"view": view})
         return dict(rows.itertuples(index=False, name=None))
 
-    def measured_keys(self, version: int) -> set[str]:
-        """Keys of the cells that hold a full measurement of this MEASUREMENT_VERSION."""
-        return measured_keys(self._connection.cursor(), version)
+    def measured_keys(self) -> set[str]:
+        """Keys of the cells that hold a full measurement. A key names the version too: one of another is no cell's."""
+        return measured_keys(self._connection.cursor())
 
-    def partly_measured_keys(self, version: int) -> set[str]:
-        """Keys of the cells that hold their whole-stack readings only, of this MEASUREMENT_VERSION."""
-        return measured_keys(self._connection.cursor(), version, in_full=False)
+    def partly_measured_keys(self) -> set[str]:
+        """Keys of the cells that hold their whole-stack readings only."""
+        return measured_keys(self._connection.cursor(), in_full=False)
 
     def unpredicted(self, source: str) -> list[tuple[Setting, bool]]:
         """One setting of each setup, placement, init and depth that has no prediction of this source."""
@@ -165,10 +165,9 @@ GROUP BY setup, placement, init, depth ORDER BY depth DESC, setup, placement, in
 """
 
 
-def measured_keys(connection: duckdb.DuckDBPyConnection, version: int, in_full: bool = True) -> set[str]:
+def measured_keys(connection: duckdb.DuckDBPyConnection, in_full: bool = True) -> set[str]:
     """Keys of the fully measured cells a connection sees, or of those that have their whole-stack readings only."""
-    statement = 'SELECT key FROM cell WHERE measurement_version = ? AND "full" = ?'
-    rows = connection.execute(statement, [version, in_full]).fetchall()
+    rows = connection.execute('SELECT key FROM cell WHERE "full" = ?', [in_full]).fetchall()
     return {key for (key,) in rows}
 
 

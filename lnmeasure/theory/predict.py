@@ -13,7 +13,7 @@ from lnmeasure.theory.updates import FINAL_NORM, GAINS, UPDATES
 from lnmeasure.theory.variances import VARIANCES, embedding_variance, head_variance, variance
 
 THEORY = "mean_field"
-SOURCE = "mean-field recursion over token covariances (lnmeasure/theory), version 1"
+SOURCE = "mean-field recursion over token covariances (lnmeasure/theory), version 2"
 """Raised in its version whenever a prediction of an unchanged setting may change: all are then made again."""
 FORWARD_ONLY = ("none", "residual", "rezero")
 """Placements whose head does not read a normed stream: how the loss gradient begins is not said."""
@@ -72,9 +72,9 @@ class _Stack:
         self.blocks: list[_Block] = []
         self._divided: Flow | None = None
 
-    def attention(self, x: Flow, normed: str = "") -> Flow:
+    def attention(self, x: Flow, normed: str = "", by_head: bool = False) -> Flow:
         """What attention makes of x."""
-        made = attention(x, self._gains(), self._setup, self._sampler, normed)
+        made = attention(x, self._gains(), self._setup, self._sampler, normed, by_head)
         self.blocks[-1].attention = made
         return made.out
 

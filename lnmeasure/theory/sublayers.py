@@ -103,8 +103,13 @@ class Sampler:
         )
 
 
-def attention(x: Flow, gains: Gains, setup: Setup, sampler: Sampler, normed: str = "") -> Attention:
-    """The attention of a flow. normed: which of queries, keys and values are normed, as letters of 'qkv'."""
+def attention(
+    x: Flow, gains: Gains, setup: Setup, sampler: Sampler, normed: str = "", by_head: bool = False
+) -> Attention:
+    """The attention of a flow. normed: which of queries, keys and values are normed, as letters of 'qkv', by_head or not.
+
+    What such a norm's Jacobian removes of a gradient, two directions for LayerNorm and one for RMSNorm, is lost.
+    """
     size = setup.seq_len
     corr = correlation(x.cov)
     values = corr if "v" in normed else gains.wv * x.cov
@@ -121,10 +126,11 @@ def attention(x: Flow, gains: Gains, setup: Setup, sampler: Sampler, normed: str
     mixed = gains.wo * _mixed(pair, values)
     per_sample = np.stack([np.einsum("ij,jk,ik->i", a, values[:size, :size], a) for a in pair[0]])
     error = per_sample.mean(-1).std() / np.sqrt(len(per_sample)) / max(per_sample.mean(), 1e-300)
-    through_values = gains.wo * (1 / np.outer(*[np.sqrt(x.power)] * 2) if "v" in normed else gains.wv)
+    kept = 1 - (2 if setup.norm == "layernorm" else 1) / (setup.d_head if by_head else setup.width)
+    through_values = gains.wo * (kept / np.outer(*[np.sqrt(x.power)] * 2) if "v" in normed else gains.wv)
 
     by_row = gains.wo * _softmax_spread(pair[0][:_LOGIT_SAMPLES], values[:size, :size]) if spread else None
-    through_logits = 1 / np.outer(*[np.sqrt(x.power[:size])] * 2) if "q" in normed else gains.wq * gains.wk
+    through_logits = kept / np.outer(*[np.sqrt(x.power[:size])] * 2) if "q" in normed else gains.wq * gains.wk
 
     def pull(gradient: Array) -> Array:
         down = through_values * _mixed(pair, gradient, transposed=True)

@@ -20,7 +20,7 @@ class Site(Protocol):
     depth: int
     memory: dict
 
-    def attention(self, x: Flow, normed: str = "") -> Flow:
+    def attention(self, x: Flow, normed: str = "", by_head: bool = False) -> Flow:
         """What attention makes of x."""
 
     def ffn(self, x: Flow, normed: str = "") -> Flow:
@@ -114,10 +114,11 @@ def deepnorm(x: Flow, site: Site) -> Flow:
 
 @adds(final_norm=False)
 def keel(x: Flow, site: Site) -> Flow:
-    """K <- corr(alpha^2 K + F(corr K)), alpha = 2L"""
-    for sublayer in (site.attention, site.ffn):
-        x = site.norm(site.add(scaled(x, 2 * site.depth), sublayer(site.norm(x))))
-    return x
+    """K <- corr(alpha^2 K + F(corr K)), alpha = 2L; in the first block K <- K + A(corr K), K <- corr(K + F(corr K))"""
+    alpha = 1 if site.block == 1 else 2 * site.depth
+    x = site.add(scaled(x, alpha), site.attention(site.norm(x)))
+    x = x if site.block == 1 else site.norm(x)
+    return site.norm(site.add(scaled(x, alpha), site.ffn(site.norm(x))))
 
 
 @adds(final_norm=False)
@@ -151,8 +152,8 @@ def mix_ln(x: Flow, site: Site) -> Flow:
 
 @adds(final_norm=True)
 def hybridnorm(x: Flow, site: Site) -> Flow:
-    """K <- corr(K + A(K)), queries, keys and values of unit rms; K <- K + F(K)"""
-    x = site.norm(site.add(x, site.attention(x, "qkv")))
+    """K <- corr(K + A(K)), queries, keys and values of each head of unit rms; K <- K + F(K)"""
+    x = site.norm(site.add(x, site.attention(x, "qkv", by_head=True)))
     return site.add(x, site.ffn(x))
 
 

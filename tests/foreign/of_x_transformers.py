@@ -1,7 +1,7 @@
 """x-transformers: one decoder with options for where the norm sits and what multiplies stream and branch.
 
-Where no option says it all, norms are taken out of its lists, which it allows for: in none, rezero, normformer and
-hybridnorm.
+Where no option says it all, norms are taken out of its lists, which it allows for: in none, rezero, normformer,
+keel and hybridnorm.
 """
 
 from collections.abc import Callable
@@ -83,9 +83,20 @@ def normformer(setting: Setting) -> Model:
 
 
 def hybridnorm(setting: Setting) -> Model:
-    """Its queries, keys and values are normed per head: the same as over the full width with one head only."""
+    """Its queries, keys and values are normed head by head, without eps."""
     options = {"attn_qk_rmsnorm": True, "attn_value_rmsnorm": True, "attn_project_out": True, "use_rmsnorm": True}
     return post(setting, change=closed_by_a_norm, **options)
+
+
+def keel(setting: Setting) -> Model:
+    """Its first attention has no outer norm, and the first block's stream no multiplier: both are taken away."""
+    return build(setting, change=_begun_plainly, pre_and_post_norm=True, scale_residual_constant=2 * setting.depth)
+
+
+def _begun_plainly(stack: nn.Module) -> None:
+    stack.layers[0][0][AFTER_SUM] = None
+    for _, _, residual in stack.layers[:2]:
+        residual.scale_residual_constant = 1
 
 
 def layerscale(setting: Setting, build: Callable = build, value: float | None = None) -> Model:
@@ -116,7 +127,7 @@ BUILDERS = {
     "none": none,
     "sandwich": partial(build, sandwich_norm=True),
     "deepnorm": lambda setting: post(setting, scale_residual_constant=(2 * setting.depth) ** 0.25),
-    "keel": lambda setting: build(setting, pre_and_post_norm=True, scale_residual_constant=2 * setting.depth),
+    "keel": keel,
     "admin": admin,
     "normformer": normformer,
     "hybridnorm": hybridnorm,
