@@ -2,6 +2,7 @@
 
 import os
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
@@ -86,9 +87,7 @@ def publish_under_readers(store: Path, publications: int) -> tuple[list[list[int
             for generation in range(2, last + 1):
                 publish_again(store, generation)
                 if generation % 4 == 0:
-                    wait_until(
-                        lambda newest=generation: all_have_seen(seen, newest), f"all saw generation {generation}"
-                    )
+                    wait_until(partial(all_have_seen, seen, generation), f"all saw generation {generation}")
             return [thread for process in followers for thread in process.result(60)], analyst.result(60)
         finally:
             for child in active_children():  # a reader that stands still never ends by itself
