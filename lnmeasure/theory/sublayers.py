@@ -106,7 +106,7 @@ class Sampler:
 def attention(
     x: Flow, gains: Gains, setup: Setup, sampler: Sampler, normed: str = "", by_head: bool = False
 ) -> Attention:
-    """The attention of a flow. normed: which of queries, keys and values are normed, as letters of 'qkv', by_head or not.
+    """The attention of a flow. normed: which of queries, keys and values are normed, as letters of 'qkv'.
 
     What such a norm's Jacobian removes of a gradient, two directions for LayerNorm and one for RMSNorm, is lost.
     """
