@@ -25,7 +25,7 @@ TOLERANCE = 1e-4
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Verify. Exit codes: 0 all is well, 1 a cell or a claim comes out otherwise, 2 bad arguments, 76 not as published."""
+    """Verify. Exit codes: 0 all is well, 1 a cell or claim comes out otherwise, 2 bad arguments, 76 damaged."""
     parser = argparse.ArgumentParser(prog="python -m jobs.verify", description=__doc__)
     number = partial(whole_number, "sample", 0, 10**6)
     parser.add_argument("--sample", type=number, default=5, help="cells to measure again, 0 for none (default 5)")
