@@ -19,6 +19,7 @@ ACTIVATIONS = ("relu", "gelu")
 NORMS = ("layernorm", "rmsnorm")
 INPUTS = ("tokens", "gaussian")
 DATA = ("uniform", "zipf")
+ENCODERS = ("none", "stack", "cosine")
 DTYPES = ("float32", "float64", "bfloat16")
 """The first is what grids measure in, the second is for checks; bfloat16 keeps three digits: only where asked for."""
 
@@ -90,7 +91,9 @@ class Setup:
     """A named set of the constants of a measurement.
 
     width is d, ffn_ratio r = d_ff / d, seq_len T, batch B, vocab V. embedding_std is the standard deviation of an
-    embedding entry (of an input entry when input is 'gaussian'). Raises ValueError where a value breaks its rule.
+    embedding entry (of an input entry when input is 'gaussian'). With an encoder each block attends to its outputs too,
+    [B, T, d]: those of a stack as deep as the decoder (encoder 'stack'), or normal ones of unit size any two of which
+    have the cosine encoder_cosine ('cosine'). Raises ValueError where a value breaks its rule.
     """
 
     name: str
@@ -110,6 +113,8 @@ class Setup:
     data: str = "uniform"
     tied_head: bool = False
     dtype: str = "float32"
+    encoder: str = "none"
+    encoder_cosine: float = 0.0
 
     def __post_init__(self) -> None:
         _require_name("Setup.name", self.name)
@@ -118,8 +123,14 @@ class Setup:
         _require_count("Setup.vocab", self.vocab, least=2)
         _require_number("Setup.eps", self.eps, least=0.0)
         _require_number("Setup.embedding_std", self.embedding_std, least=0.0, strictly=True)
+        _require_number("Setup.encoder_cosine", self.encoder_cosine, least=0.0)
         for name, allowed in _CHOICES.items():
             _require_choice(f"Setup.{name}", getattr(self, name), allowed)
+        if self.encoder_cosine > (1 if self.encoder == "cosine" else 0):
+            raise ValueError(
+                f"Setup.encoder_cosine is {self.encoder_cosine!r} and Setup.encoder is {self.encoder!r}: a cosine is "
+                "at most 1, and belongs to encoder='cosine'."
+            )
         for name in ("output_projection", "tied_head"):
             _require_choice(f"Setup.{name}", getattr(self, name), (True, False))
         if self.width % self.heads:
@@ -144,17 +155,20 @@ class Setup:
         return self.width // self.heads
 
     def weight_shapes(self) -> dict[str, tuple[int, int]]:
-        """(n_out, n_in) of each weight matrix a block has in this setup, by role."""
+        """(n_out, n_in) of each weight matrix a block has in this setup, by role; cq to co attend to an encoder."""
         d, hidden = self.width, self.d_ff
         shapes = {"wq": (d, d), "wk": (d, d), "wv": (d, d), "wo": (d, d), "w1": (hidden, d), "w2": (d, hidden)}
         if self.attention == "uniform":
             del shapes["wq"], shapes["wk"]
         if not self.output_projection:
             del shapes["wo"]
+        if self.encoder != "none":
+            shapes |= {role.replace("w", "c"): (d, d) for role in ("wq", "wk", "wv", "wo") if role in shapes}
         return shapes
 
 
 _CHOICES = {
+    "encoder": ENCODERS,
     "activation": ACTIVATIONS,
     "attention": ATTENTIONS,
     "norm": NORMS,
@@ -201,9 +215,12 @@ class Setting:
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
+_REALS = ("eps", "embedding_std", "encoder_cosine")
+
+
 def _distinct(setup: Setup) -> dict[str, object]:
     chosen = {f.name: getattr(setup, f.name) for f in fields(setup) if getattr(setup, f.name) != f.default}
-    return {name: value + 0.0 if name in ("eps", "embedding_std") else value for name, value in chosen.items()}
+    return {name: value + 0.0 if name in _REALS else value for name, value in chosen.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,6 +102,8 @@ OWN = {
         "data": "'uniform' or 'zipf' tokens and targets, drawn independently.",
         "tied_head": "Whether the head is the embedding.",
         "dtype": "Precision of the forward and backward pass; readings are reduced in float64.",
+        "encoder": "What blocks also attend to: none, the outputs of a stack as deep, or normal ones (cosine).",
+        "encoder_cosine": "Cosine between any two encoder outputs, where encoder is 'cosine'; else 0.",
         "numel_w1": "Entries of W1: divide a gradient norm by the root of this for the rms per entry.",
         "numel_w2": "Entries of W2.",
         "numel_attention": "Entries of each of W_Q, W_K, W_V, W_O.",

@@ -59,7 +59,8 @@ _INVARIANTS = {
     "measured cells are recorded as failed": "SELECT count(*) FROM failure SEMI JOIN cell USING (key)",
     "blocks belong to no cell": f"SELECT count(*) FROM block_reading ANTI JOIN cell USING ({_CELL})",
     "cells lack blocks": f"SELECT count(*) FROM cell LEFT JOIN (SELECT {_CELL}, count(*) AS n FROM block_reading "
-    f'GROUP BY {_CELL}) USING ({_CELL}) WHERE coalesce(n, 0) < CASE WHEN "full" THEN depth ELSE 0 END',
+    f"WHERE stack = 'decoder' GROUP BY {_CELL}) USING ({_CELL}) "
+    'WHERE coalesce(n, 0) <> CASE WHEN "full" THEN depth ELSE 0 END',
     "planned cells are neither ok, skipped, failed nor missing": "SELECT count(*) FROM coverage "
     "WHERE planned <> ok + skipped + failed + missing",
     "readings of cells are not finite": _not_finite("cell", per_block=False),

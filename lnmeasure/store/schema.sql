@@ -7,7 +7,8 @@ CREATE TABLE meta (
 CREATE TABLE setup (
     name VARCHAR NOT NULL, width INTEGER, heads INTEGER, ffn_ratio INTEGER, activation VARCHAR, attention VARCHAR,
     output_projection BOOLEAN, norm VARCHAR, eps DOUBLE, seq_len INTEGER, batch INTEGER, vocab INTEGER,
-    embedding_std DOUBLE, input VARCHAR, data VARCHAR, tied_head BOOLEAN, dtype VARCHAR
+    embedding_std DOUBLE, input VARCHAR, data VARCHAR, tied_head BOOLEAN, dtype VARCHAR,
+    encoder VARCHAR, encoder_cosine DOUBLE
 );
 CREATE TABLE registered (
     kind VARCHAR NOT NULL, name VARCHAR NOT NULL, equation VARCHAR NOT NULL, source VARCHAR NOT NULL,
@@ -227,7 +228,7 @@ FROM moments LEFT JOIN t_quantile ON n = n_seeds;
 
 CREATE VIEW setup_info AS
 SELECT name, width, heads, ffn_ratio, activation, attention, output_projection, norm, eps, seq_len, batch, vocab,
-    embedding_std, input, data, tied_head, dtype, ffn_ratio * width * width AS numel_w1,
+    embedding_std, input, data, tied_head, dtype, encoder, encoder_cosine, ffn_ratio * width * width AS numel_w1,
     width * ffn_ratio * width AS numel_w2,
     width * width AS numel_attention
 FROM setup;

@@ -39,6 +39,7 @@ def says(setting: Setting) -> bool:
         and setup.activation == "relu"
         and not setup.tied_head
         and setup.seq_len > 1
+        and setup.encoder == "none"
     )
 
 
