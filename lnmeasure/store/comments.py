@@ -42,6 +42,7 @@ SHARED = {
     "stack": "'decoder' or 'encoder'.",
     "block": "Block from 1 (bottom) to depth (top).",
     "n_seeds": "Number of seeds.",
+    "n_seeds_full": "Seeds whose blocks are measured too: bottom_grad_w2 is of these, the rest of the row of n_seeds.",
     "refresh": "Number of the refresh, see refresh_log.",
     "name": "Name used in every other view.",
     "equation": "Update or rule, as in the code's docstring. N is the norm, F a sublayer, L the depth.",

@@ -100,29 +100,32 @@ SELECT setup, placement, init, depth, seed, stack, block, stream_rms, stream_rms
     cross_sequence_cosine, attention_logit_std, attention_participation
 FROM block_reading;
 
+-- bottom_grad_w2 is of the seeds whose blocks are measured, n_seeds_full of them; the others are of n_seeds.
 CREATE VIEW by_depth AS
 WITH bottom AS (
-    SELECT setup, placement, init, depth, seed, grad_w2 AS bottom_grad_w2
+    SELECT setup, placement, init, depth, count(*)::INTEGER AS n_seeds_full,
+        mean_of(grad_w2) AS bottom_grad_w2_mean, sem_of(grad_w2) AS bottom_grad_w2_sem
     FROM block_reading WHERE block = 1 AND stack = 'decoder'
+    GROUP BY setup, placement, init, depth
 ), moments AS (
     SELECT setup, placement, init, depth, count(*)::INTEGER AS n_seeds,
         mean_of(sigma) AS sigma_mean, sem_of(sigma) AS sigma_sem,
         mean_of(top_grad_w2) AS top_grad_w2_mean, sem_of(top_grad_w2) AS top_grad_w2_sem,
-        mean_of(bottom_grad_w2) AS bottom_grad_w2_mean, sem_of(bottom_grad_w2) AS bottom_grad_w2_sem,
         mean_of(loss) AS loss_mean, sem_of(loss) AS loss_sem,
         exp(mean_of(CASE WHEN top_grad_w2 > 0 THEN ln(top_grad_w2) END)) AS top_grad_w2_geomean
-    FROM cell LEFT JOIN bottom USING (setup, placement, init, depth, seed)
+    FROM cell
     GROUP BY setup, placement, init, depth
 )
-SELECT setup, placement, init, depth, n_seeds,
-    sigma_mean, sigma_mean - t * sigma_sem AS sigma_low, sigma_mean + t * sigma_sem AS sigma_high,
-    top_grad_w2_mean, top_grad_w2_mean - t * top_grad_w2_sem AS top_grad_w2_low,
-    top_grad_w2_mean + t * top_grad_w2_sem AS top_grad_w2_high,
-    bottom_grad_w2_mean, bottom_grad_w2_mean - t * bottom_grad_w2_sem AS bottom_grad_w2_low,
-    bottom_grad_w2_mean + t * bottom_grad_w2_sem AS bottom_grad_w2_high,
-    loss_mean, loss_mean - t * loss_sem AS loss_low, loss_mean + t * loss_sem AS loss_high,
+SELECT setup, placement, init, depth, n_seeds, coalesce(n_seeds_full, 0) AS n_seeds_full,
+    sigma_mean, sigma_mean - ts.t * sigma_sem AS sigma_low, sigma_mean + ts.t * sigma_sem AS sigma_high,
+    top_grad_w2_mean, top_grad_w2_mean - ts.t * top_grad_w2_sem AS top_grad_w2_low,
+    top_grad_w2_mean + ts.t * top_grad_w2_sem AS top_grad_w2_high,
+    bottom_grad_w2_mean, bottom_grad_w2_mean - tb.t * bottom_grad_w2_sem AS bottom_grad_w2_low,
+    bottom_grad_w2_mean + tb.t * bottom_grad_w2_sem AS bottom_grad_w2_high,
+    loss_mean, loss_mean - ts.t * loss_sem AS loss_low, loss_mean + ts.t * loss_sem AS loss_high,
     top_grad_w2_geomean
-FROM moments LEFT JOIN t_quantile ON n = n_seeds;
+FROM moments LEFT JOIN bottom USING (setup, placement, init, depth)
+    LEFT JOIN t_quantile ts ON ts.n = n_seeds LEFT JOIN t_quantile tb ON tb.n = n_seeds_full;
 
 CREATE VIEW profile AS
 WITH moments AS (
