@@ -52,9 +52,11 @@ class Timings:
         """Seconds one cell takes: the nearest timed depth of its setup in proportion, else by its arithmetic."""
         near = self._nearest(setting)
         if near is None:
-            return flops(setting.setup, setting.depth) / _FLOPS_PER_S
+            # paths: backward from each block, without matrices
+            passes = (setting.depth + 1) / 6 if setting.kind == "paths" else 1
+            return passes * flops(setting.setup, setting.depth) / _FLOPS_PER_S
         wall_s, _ = self._timed[setting.setup.name][near]
-        return wall_s * setting.depth / near
+        return wall_s * (setting.depth / near) ** (2 if setting.kind == "paths" else 1)
 
     def peak_mb(self, batch: Batch) -> float:
         """MB one worker takes: measured at the same setup and depth where kept whole, else by counting tensors."""

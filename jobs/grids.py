@@ -46,6 +46,9 @@ XIONG_FIG3 = Setup(name="xiong_fig3", width=512, ffn_ratio=2, seq_len=16, batch=
 """d, FFN and heads of the paper's Figure 3; 16 sentences of 16 tokens, of 1000 words, are what we can afford."""
 FIG3_DEPTHS = (6, 8, 10, 12, 14)
 COSINES = {"000": 0.0, "050": 0.5, "098": 0.98}
+PATHS = Setup(name="paths", batch=8)
+"""The constants of page, with as many sequences as probes are wanted."""
+PATH_DEPTHS = (6, 12, 24, 48)
 WIDTHS = (64, 128, 512, 1024)
 BATCHES = (8, 128)
 LENGTHS = (8, 128)
@@ -145,6 +148,14 @@ def xiong_fig3() -> list[Setting]:
     ]
 
 
+def paths() -> list[Setting]:
+    """Jacobians from block to block, of every placement; three seeds of eight probes."""
+    return [
+        Setting(setup=PATHS, placement=placement, init="xavier_uniform", depth=depth, seed=seed, kind="paths")
+        for placement, depth, seed in product(PLACEMENTS, PATH_DEPTHS, SEEDS_IN_FULL)
+    ]
+
+
 def fig3_setups() -> dict[Setup, range]:
     """The setups of xiong_fig3, with their seeds."""
     further = [replace(XIONG_FIG3, name="xiong_fig3_zipf", data="zipf")]
@@ -178,6 +189,7 @@ GRIDS: dict[str, Grid] = {
     "shape": shape,
     "xiong_theory": xiong_theory,
     "xiong_fig3": xiong_fig3,
+    "paths": paths,
 }
 """Every grid the shipped store is made of, by name."""
 

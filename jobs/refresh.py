@@ -263,7 +263,7 @@ def _batches(plan: Plan, todo: list[Setting], options: Options, at_once: int) ->
         share_prefix = None
 
     def may_share(setting: Setting) -> bool:
-        alone = setting.setup.encoder != "none"  # an encoder is as deep as its decoder
+        alone = setting.kind != "readings" or setting.setup.encoder != "none"  # an encoder is as deep as its decoder
         return bool(
             options.work.together and not alone and share_prefix and share_prefix(setting.placement, setting.init)
         )

@@ -22,6 +22,8 @@ DATA = ("uniform", "zipf")
 ENCODERS = ("none", "stack", "cosine")
 DTYPES = ("float32", "float64", "bfloat16")
 """The first is what grids measure in, the second is for checks; bfloat16 keeps three digits: only where asked for."""
+KINDS = ("readings", "paths")
+"""What a cell holds: Readings of stack and blocks, or PathReadings from block to block."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +184,8 @@ _CHOICES = {
 class Setting:
     """One cell of a grid: a setup, where the norm sits, how weights are drawn, the depth L in blocks, the seed.
 
-    Ranges are checked here; whether placement and init are registered is checked by core, which knows them.
+    kind says what is measured of it. A setup is measured in one kind only: its name leads to the rows. Ranges are
+    checked here; whether placement and init are registered is checked by core, which knows them.
     """
 
     setup: Setup
@@ -190,6 +193,7 @@ class Setting:
     init: str
     depth: int
     seed: int
+    kind: str = KINDS[0]
 
     def __post_init__(self) -> None:
         if not isinstance(self.setup, Setup):
@@ -198,6 +202,7 @@ class Setting:
         _require_name("Setting.init", self.init)
         _require_count("Setting.depth", self.depth)
         _require_count("Setting.seed", self.seed, least=0)
+        _require_choice("Setting.kind", self.kind, KINDS)
 
     @property
     def version(self) -> int:
@@ -212,6 +217,7 @@ class Setting:
         """
         facts = {"version": self.version, "setup": _distinct(self.setup)}
         facts |= {name: getattr(self, name) for name in ("placement", "init", "depth", "seed")}
+        facts |= {"kind": self.kind} if self.kind != KINDS[0] else {}
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
@@ -252,6 +258,31 @@ class Reading:
             )
         if self.value is not None:
             _require_number(f"Reading of {self.quantity}", self.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathReading:
+    """J = d x_j / d x_i of one cell, from block i's output (0: the first block's input) to block j's, i < j.
+
+    square estimates ||J||_F^2 / (T d), trace tr J / (T d), both means over n_probes random cotangents, one for each
+    sequence of the batch, with their standard errors. None where they overflow. T d is what x_i has of elements.
+    """
+
+    from_block: int
+    to_block: int
+    n_probes: int
+    square: float | None
+    square_se: float | None
+    trace: float | None
+    trace_se: float | None
+
+    def __post_init__(self) -> None:
+        _require_count("PathReading.from_block", self.from_block, least=0)
+        _require_count("PathReading.n_probes", self.n_probes)
+        if not self.from_block < self.to_block:
+            raise ValueError(
+                f"PathReading leads from block {self.from_block} to block {self.to_block}: it must lead upwards."
+            )
 
 
 def _require_count(name: str, value: object, least: int = 1) -> None:

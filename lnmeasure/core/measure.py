@@ -14,12 +14,13 @@ from torch import Tensor
 from lnmeasure.core import metrics
 from lnmeasure.core.draws import integers, normal, raw_draw
 from lnmeasure.core.initialise import INITS, draw_block, draw_embedding, draw_head, draw_weight
+from lnmeasure.core.paths import measure_paths
 from lnmeasure.core.placements import PLACEMENTS, Place
 from lnmeasure.core.registry import DepthAsked
 from lnmeasure.core.stack import begin, close, cross_entropy, main_stream, run_block
 from lnmeasure.core.translation import measure_translation
 from lnmeasure.core.watch import Bystander, Instrument
-from lnmeasure.records import Reading, Setting, Setup
+from lnmeasure.records import PathReading, Reading, Setting, Setup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +44,17 @@ def check_names(setting: Setting) -> None:
     PLACEMENTS[setting.placement], INITS[setting.init]
 
 
-def measure(setting: Setting, manner: Manner = PLAIN) -> list[Reading]:
-    """Every reading of one cell: draw, build, forward, backward, read.
+def measure(setting: Setting, manner: Manner = PLAIN) -> list[Reading] | list[PathReading]:
+    """Every reading of one cell: draw, build, forward, backward, read. PathReadings where its kind is 'paths'.
 
     The loss is the mean cross-entropy over all B T tokens, in nats. ValueError where placement or init is unknown.
     """
     return measure_together([setting], manner)[0]
 
 
-def measure_together(settings: Sequence[Setting], manner: Manner = PLAIN) -> list[list[Reading]]:
+def measure_together(
+    settings: Sequence[Setting], manner: Manner = PLAIN
+) -> list[list[Reading]] | list[list[PathReading]]:
     """The readings of each of some settings that differ in depth or seed only, from one forward pass to the deepest.
 
     A stack of depth L is the first L blocks of a deeper one where neither placement nor init depends on L, which
@@ -60,6 +63,8 @@ def measure_together(settings: Sequence[Setting], manner: Manner = PLAIN) -> lis
     Products of matrices are then batched, and readings the same to rounding instead of bit for bit.
     """
     _require_alike(settings)
+    if settings[0].kind == "paths":
+        return [measure_paths(setting, draw_ends(setting)[0], manner.device) for setting in settings]
     if settings[0].setup.encoder != "none":
         return [_with_an_encoder(setting, manner) for setting in settings]
     return _Pass(settings, manner).readings()

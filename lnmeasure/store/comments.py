@@ -127,13 +127,15 @@ OWN = {
         "value": "The predicted value, in the quantity's unit.",
     },
     "path_jacobian": {
-        "from_block": "Block i whose output x_i is varied.",
+        "from_block": "Block i whose output x_i is varied; 0 is the input of the first block.",
         "to_block": "Block j > i whose output x_j answers.",
         "n_probes": "Random cotangents per seed.",
         "size": "Frobenius norm of d x_j / d x_i over sqrt(T d): 1 for the identity [1].",
         "size_se": "Standard error of size [1].",
         "identity_share": "(tr J)^2 / (T d ||J||_F^2): 1 for a multiple of the identity [1].",
         "identity_share_se": "Standard error of identity_share [1].",
+        "trace": "tr J / (T d) [1].",
+        "trace_se": "Standard error of trace [1].",
     },
     "first_steps": {"status": "'ok', 'diverged' or 'stalled'."},
     "claim_verdict": {

@@ -26,7 +26,7 @@ ORDER = {
     "registered": "kind, name",
     "refresh": "refresh",
     "predicted_value": "setup, placement, init, depth, stack, block, quantity, theory",
-    "jacobian_estimate": "setup, placement, init, depth, from_block, to_block",
+    "path_reading": "setup, placement, init, depth, seed, from_block, to_block",
     "training_step": "placement, init, depth, optimiser, max_lr, warmup, seed, step",
     "training_block": "placement, init, depth, optimiser, max_lr, warmup, seed, step, stack, block",
     "verdict": "claim_id",
