@@ -25,8 +25,8 @@ from lnmeasure.store.synthetic import fill
 
 VIEW_MS, QUESTION_MS = 100, 50
 REPETITIONS = 15
-SETUPS = ("page", "xiong_fig3_rho_050")
-"""The first lies at the start of the file; the name of the second begins like those of three others."""
+SETUPS = ("page", "xiong_fig3_rho_050", "paths")
+"""The first lies at the start of the file; the name of the second begins like those of others; the third has paths."""
 COMPARED = ["pre", "post", "sandwich", "deepnorm", "normformer", "completep"]
 ONE = {"placement": "pre", "init": "xavier_uniform", "depth": 64, "compared": COMPARED}
 ASKED_BY_JOBS = ("coverage_by_grid", "failures", "timings")

@@ -52,9 +52,11 @@ class Timings:
         """Seconds one cell takes: the nearest timed depth of its setup in proportion, else by its arithmetic."""
         near = self._nearest(setting)
         if near is None:
-            return flops(setting.setup, setting.depth) / _FLOPS_PER_S
+            # paths: backward from each block, without matrices
+            passes = (setting.depth + 1) / 6 if setting.kind == "paths" else 1
+            return passes * flops(setting.setup, setting.depth) / _FLOPS_PER_S
         wall_s, _ = self._timed[setting.setup.name][near]
-        return wall_s * setting.depth / near
+        return wall_s * (setting.depth / near) ** (2 if setting.kind == "paths" else 1)
 
     def peak_mb(self, batch: Batch) -> float:
         """MB one worker takes: measured at the same setup and depth where kept whole, else by counting tensors."""
@@ -127,15 +129,20 @@ def _seed_mb(batch: Batch) -> float:
 
 def flops(setup: Setup, depth: int) -> float:
     """Multiplications and additions of a forward and backward pass: three times those of the forward."""
-    tokens = setup.batch * setup.seq_len
+    tokens, depth = setup.batch * setup.seq_len, _blocks(setup, depth)
     weights = sum(rows * columns for rows, columns in setup.weight_shapes().values())
     attention = 2 * setup.seq_len * setup.width
     return 3 * 2 * tokens * (depth * (weights + attention) + setup.width * setup.vocab)
 
 
+def _blocks(setup: Setup, depth: int) -> int:
+    """Blocks that are run: an encoder has as many as its decoder, none of them larger."""
+    return 2 * depth if setup.encoder == "stack" else depth
+
+
 def activation_mb(setup: Setup, depth: int) -> float:
     """MB of what a forward pass must keep for its backward pass, each tensor once."""
-    tokens = setup.batch * setup.seq_len
+    tokens, depth = setup.batch * setup.seq_len, _blocks(setup, depth)
     per_token = depth * (6 * setup.width + 2 * setup.d_ff + 2 * setup.heads * setup.seq_len) + 4 * setup.vocab
     weights = depth * sum(rows * columns for rows, columns in setup.weight_shapes().values())
     weights += 3 * setup.width * setup.vocab

@@ -42,6 +42,13 @@ XIONG_THEORY = Setup(
     seq_len=8,
 )
 """Sequences of 8 tokens, 32 of them: the paper states no number; head and targets are those of page."""
+XIONG_FIG3 = Setup(name="xiong_fig3", width=512, ffn_ratio=2, seq_len=16, batch=16, encoder="stack")
+"""d, FFN and heads of the paper's Figure 3; 16 sentences of 16 tokens, of 1000 words, are what we can afford."""
+FIG3_DEPTHS = (6, 8, 10, 12, 14)
+COSINES = {"000": 0.0, "050": 0.5, "098": 0.98}
+PATHS = Setup(name="paths", batch=8)
+"""The constants of page, with as many sequences as probes are wanted."""
+PATH_DEPTHS = (6, 12, 24, 48)
 WIDTHS = (64, 128, 512, 1024)
 BATCHES = (8, 128)
 LENGTHS = (8, 128)
@@ -129,6 +136,37 @@ def xiong_theory() -> list[Setting]:
     ]
 
 
+def xiong_fig3() -> list[Setting]:
+    """The encoder-decoders of Xiong et al. 2020's Figure 3, and controls in which the encoder's outputs are set.
+
+    A batch four times as large has the mean gradient of four mini-batches. With Zipf tokens; with three cosines.
+    """
+    return [
+        Setting(setup=setup, placement=placement, init="xavier_uniform", depth=depth, seed=seed)
+        for setup, seeds in fig3_setups().items()
+        for placement, depth, seed in product(("post", "pre"), FIG3_DEPTHS, seeds)
+    ]
+
+
+def paths() -> list[Setting]:
+    """Jacobians from block to block, of every placement; three seeds of eight probes."""
+    return [
+        Setting(setup=PATHS, placement=placement, init="xavier_uniform", depth=depth, seed=seed, kind="paths")
+        for placement, depth, seed in product(PLACEMENTS, PATH_DEPTHS, SEEDS_IN_FULL)
+    ]
+
+
+def fig3_setups() -> dict[Setup, range]:
+    """The setups of xiong_fig3, with their seeds."""
+    further = [replace(XIONG_FIG3, name="xiong_fig3_zipf", data="zipf")]
+    further += [
+        replace(XIONG_FIG3, name=f"xiong_fig3_rho_{name}", encoder="cosine", encoder_cosine=cosine)
+        for name, cosine in COSINES.items()
+    ]
+    large = replace(XIONG_FIG3, name="xiong_fig3_batch_64", batch=64)
+    return {XIONG_FIG3: SEEDS, **dict.fromkeys(further, SEEDS), large: SEEDS_IN_FULL}
+
+
 def _crossed(
     setups: Sequence[Setup], placements: Sequence[str], inits: Sequence[str], seeds: Sequence[int] = SEEDS
 ) -> list[Setting | WholeOnly]:
@@ -150,6 +188,8 @@ GRIDS: dict[str, Grid] = {
     "zipf": zipf,
     "shape": shape,
     "xiong_theory": xiong_theory,
+    "xiong_fig3": xiong_fig3,
+    "paths": paths,
 }
 """Every grid the shipped store is made of, by name."""
 

@@ -268,7 +268,10 @@ def _batches(plan: Plan, todo: list[Setting], options: Options, at_once: int) ->
         share_prefix = None
 
     def may_share(setting: Setting) -> bool:
-        return bool(options.work.together and share_prefix and share_prefix(setting.placement, setting.init))
+        alone = setting.kind != "readings" or setting.setup.encoder != "none"  # an encoder is as deep as its decoder
+        return bool(
+            options.work.together and not alone and share_prefix and share_prefix(setting.placement, setting.init)
+        )
 
     share_mb = (options.engine.memory_of_each(at_once) or UNKNOWN_SHARE) / 1e6
     found = in_batches(

@@ -14,7 +14,7 @@ from jobs import verdicts
 from jobs.exits import DAMAGED, DONE, SOME_FAILED, ends, say
 from jobs.refresh import describe
 from jobs.words import count, whole_number
-from lnmeasure.records import Reading, Setting, Setup
+from lnmeasure.records import PathReading, Reading, Setting, Setup
 from lnmeasure.store.errors import StoreError
 from lnmeasure.store.files import beside
 from lnmeasure.store.reader import Store, store_path, stray_log
@@ -95,10 +95,15 @@ def settings_of(store: Store) -> dict[str, Setting]:
         setups = {row["name"]: _setup(row) for row in store.query("SELECT * FROM setup").to_dict("records")}
     except ValueError as error:
         raise StoreError(f"{store.path} describes a setup that cannot be: {error}") from error
-    rows = store.query("SELECT key, setup, placement, init, depth, seed, measurement_version FROM cell")
+    rows = store.query("SELECT key, setup, placement, init, depth, seed, kind, measurement_version FROM cell")
     settings = [
         Setting(
-            setup=setups[row.setup], placement=row.placement, init=row.init, depth=int(row.depth), seed=int(row.seed)
+            setup=setups[row.setup],
+            placement=row.placement,
+            init=row.init,
+            depth=int(row.depth),
+            seed=int(row.seed),
+            kind=row.kind,
         )
         for row in rows.itertuples()
     ]
@@ -135,11 +140,24 @@ def _worst(store: Store, setting: Setting) -> float:
         raise ValueError(f"{error.name} is not installed, so no cell can be measured again: use --sample 0.") from error
     where = {"setup": setting.setup.name, "placement": setting.placement, "init": setting.init}
     where |= {"depth": setting.depth, "seed": setting.seed}
-    whole = store.query(_ROWS.format("by_cell"), where)
-    blocks = store.query(_ROWS.format("by_block"), where).set_index(["stack", "block"])
-    worst = max(_difference(_stored(whole, blocks, reading), reading.value) for reading in measure(setting))
+    if setting.kind == "paths":
+        worst = _worst_path(store.query(_ROWS.format("path_reading"), where), measure(setting))
+    else:
+        whole = store.query(_ROWS.format("by_cell"), where)
+        blocks = store.query(_ROWS.format("by_block"), where).set_index(["stack", "block"])
+        worst = max(_difference(_stored(whole, blocks, reading), reading.value) for reading in measure(setting))
     print(f"  {describe(setting)}: {worst:.1e}")
     return worst
+
+
+def _worst_path(rows: pd.DataFrame, measured: list[PathReading]) -> float:
+    rows = rows.set_index(["from_block", "to_block"])
+    kept = [(rows.loc[(one.from_block, one.to_block)], one) for one in measured]
+    return max(_difference(_number(row[name]), getattr(one, name)) for row, one in kept for name in ("square", "trace"))
+
+
+def _number(value: object) -> float | None:
+    return None if pd.isna(value) else float(value)
 
 
 _ROWS = "SELECT * FROM {} WHERE (setup, placement, init, depth, seed) = ($setup, $placement, $init, $depth, $seed)"
@@ -152,7 +170,7 @@ def _stored(whole: pd.DataFrame, blocks: pd.DataFrame, reading: Reading) -> floa
         return reading.value  # a cell of whole-stack readings only has nothing to compare
     else:
         value = blocks.loc[(reading.stack, reading.block), reading.quantity]
-    return None if pd.isna(value) else float(value)
+    return _number(value)
 
 
 def _difference(stored: float | None, measured: float | None) -> float:

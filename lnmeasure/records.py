@@ -19,8 +19,11 @@ ACTIVATIONS = ("relu", "gelu")
 NORMS = ("layernorm", "rmsnorm")
 INPUTS = ("tokens", "gaussian")
 DATA = ("uniform", "zipf")
+ENCODERS = ("none", "stack", "cosine")
 DTYPES = ("float32", "float64", "bfloat16")
 """The first is what grids measure in, the second is for checks; bfloat16 keeps three digits: only where asked for."""
+KINDS = ("readings", "paths")
+"""What a cell holds: Readings of stack and blocks, or PathReadings from block to block."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +93,9 @@ class Setup:
     """A named set of the constants of a measurement.
 
     width is d, ffn_ratio r = d_ff / d, seq_len T, batch B, vocab V. embedding_std is the standard deviation of an
-    embedding entry (of an input entry when input is 'gaussian'). Raises ValueError where a value breaks its rule.
+    embedding entry (of an input entry when input is 'gaussian'). With an encoder each block attends to its outputs too,
+    [B, T, d]: those of a stack as deep as the decoder (encoder 'stack'), or normal ones of unit size any two of which
+    have the cosine encoder_cosine ('cosine'). Raises ValueError where a value breaks its rule.
     """
 
     name: str
@@ -110,6 +115,8 @@ class Setup:
     data: str = "uniform"
     tied_head: bool = False
     dtype: str = "float32"
+    encoder: str = "none"
+    encoder_cosine: float = 0.0
 
     def __post_init__(self) -> None:
         _require_name("Setup.name", self.name)
@@ -118,8 +125,14 @@ class Setup:
         _require_count("Setup.vocab", self.vocab, least=2)
         _require_number("Setup.eps", self.eps, least=0.0)
         _require_number("Setup.embedding_std", self.embedding_std, least=0.0, strictly=True)
+        _require_number("Setup.encoder_cosine", self.encoder_cosine, least=0.0)
         for name, allowed in _CHOICES.items():
             _require_choice(f"Setup.{name}", getattr(self, name), allowed)
+        if self.encoder_cosine > (1 if self.encoder == "cosine" else 0):
+            raise ValueError(
+                f"Setup.encoder_cosine is {self.encoder_cosine!r} and Setup.encoder is {self.encoder!r}: a cosine is "
+                "at most 1, and belongs to encoder='cosine'."
+            )
         for name in ("output_projection", "tied_head"):
             _require_choice(f"Setup.{name}", getattr(self, name), (True, False))
         if self.width % self.heads:
@@ -144,17 +157,20 @@ class Setup:
         return self.width // self.heads
 
     def weight_shapes(self) -> dict[str, tuple[int, int]]:
-        """(n_out, n_in) of each weight matrix a block has in this setup, by role."""
+        """(n_out, n_in) of each weight matrix a block has in this setup, by role; cq to co attend to an encoder."""
         d, hidden = self.width, self.d_ff
         shapes = {"wq": (d, d), "wk": (d, d), "wv": (d, d), "wo": (d, d), "w1": (hidden, d), "w2": (d, hidden)}
         if self.attention == "uniform":
             del shapes["wq"], shapes["wk"]
         if not self.output_projection:
             del shapes["wo"]
+        if self.encoder != "none":
+            shapes |= {role.replace("w", "c"): (d, d) for role in ("wq", "wk", "wv", "wo") if role in shapes}
         return shapes
 
 
 _CHOICES = {
+    "encoder": ENCODERS,
     "activation": ACTIVATIONS,
     "attention": ATTENTIONS,
     "norm": NORMS,
@@ -168,7 +184,8 @@ _CHOICES = {
 class Setting:
     """One cell of a grid: a setup, where the norm sits, how weights are drawn, the depth L in blocks, the seed.
 
-    Ranges are checked here; whether placement and init are registered is checked by core, which knows them.
+    kind says what is measured of it. A setup is measured in one kind only: its name leads to the rows. Ranges are
+    checked here; whether placement and init are registered is checked by core, which knows them.
     """
 
     setup: Setup
@@ -176,6 +193,7 @@ class Setting:
     init: str
     depth: int
     seed: int
+    kind: str = KINDS[0]
 
     def __post_init__(self) -> None:
         if not isinstance(self.setup, Setup):
@@ -184,6 +202,7 @@ class Setting:
         _require_name("Setting.init", self.init)
         _require_count("Setting.depth", self.depth)
         _require_count("Setting.seed", self.seed, least=0)
+        _require_choice("Setting.kind", self.kind, KINDS)
 
     @property
     def version(self) -> int:
@@ -198,12 +217,16 @@ class Setting:
         """
         facts = {"version": self.version, "setup": _distinct(self.setup)}
         facts |= {name: getattr(self, name) for name in ("placement", "init", "depth", "seed")}
+        facts |= {"kind": self.kind} if self.kind != KINDS[0] else {}
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+_REALS = ("eps", "embedding_std", "encoder_cosine")
 
 
 def _distinct(setup: Setup) -> dict[str, object]:
     chosen = {f.name: getattr(setup, f.name) for f in fields(setup) if getattr(setup, f.name) != f.default}
-    return {name: value + 0.0 if name in ("eps", "embedding_std") else value for name, value in chosen.items()}
+    return {name: value + 0.0 if name in _REALS else value for name, value in chosen.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,6 +258,31 @@ class Reading:
             )
         if self.value is not None:
             _require_number(f"Reading of {self.quantity}", self.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathReading:
+    """J = d x_j / d x_i of one cell, from block i's output (0: the first block's input) to block j's, i < j.
+
+    square estimates ||J||_F^2 / (T d), trace tr J / (T d), both means over n_probes random cotangents, one for each
+    sequence of the batch, with their standard errors. None where they overflow. T d is what x_i has of elements.
+    """
+
+    from_block: int
+    to_block: int
+    n_probes: int
+    square: float | None
+    square_se: float | None
+    trace: float | None
+    trace_se: float | None
+
+    def __post_init__(self) -> None:
+        _require_count("PathReading.from_block", self.from_block, least=0)
+        _require_count("PathReading.n_probes", self.n_probes)
+        if not self.from_block < self.to_block:
+            raise ValueError(
+                f"PathReading leads from block {self.from_block} to block {self.to_block}: it must lead upwards."
+            )
 
 
 def _require_count(name: str, value: object, least: int = 1) -> None:

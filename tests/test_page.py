@@ -308,9 +308,16 @@ def test_the_theory_page_says_how_far_the_shipped_predictions_are_off(shipped, m
     monkeypatch.delenv("LNMEASURE_STORE", raising=False)
     app = AppTest.from_file(str(ROOT / "lnmeasure" / "pages" / "theory.py"), default_timeout=60).run()
     assert not app.exception
-    table, lemma = [frame.value for frame in app.dataframe]
-    assert len(lemma) == 12
-    assert any("12 of 12" in element.value for element in app.markdown)
+    table, outliers, widths, sampled, lemma_2, lemma_3 = [frame.value for frame in app.dataframe]
+    assert len(lemma_2) == 12
+    said = " ".join(element.value for element in app.markdown)
+    assert "12 of 12" in said
+    assert "by 0.50000 to 0.50000" in said, "LayerNorm's Jacobian halves where its input doubles"
+    assert lemma_3["scale k"].tolist() == [1, 2, 4, 8]
+    assert widths["width d"].tolist() == [64, 128, 256, 512, 1024]
+    assert sampled["σ, %"].max() < 0.1
+    assert outliers["there"].str.contains("block").all()
+    assert "tokens become alike" in said
     assert {"post-LN", "pre-LN"} <= set(table["placement"])
     rows = table.set_index("placement")
     assert rows.loc["pre-LN", "σ, worst %"] < 3

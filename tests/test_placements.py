@@ -214,6 +214,7 @@ def test_profiles_draw_positive_numbers_only_and_say_what_they_leave_out(profile
     drawn = json.dumps(compare.together(rows, profile).to_dict(), allow_nan=False)
     for rows_drawn in json.loads(drawn)["datasets"].values():
         assert all(0 < row["low"] <= row["mean"] <= row["high"] for row in rows_drawn)
+    assert (', predicted"' in drawn) == (depth > 1), "a dotted line of what is predicted, where it is more than a point"
     said = words.left_out(rows, names, "gpt2", depth)
     assert f"ReZero's gradient is exactly 0 in {depth} of " in said
     assert ("Keel's stream is beyond the range" in said) == (depth == 64)
@@ -223,10 +224,12 @@ def test_profiles_draw_positive_numbers_only_and_say_what_they_leave_out(profile
 
 def test_an_interval_that_reaches_below_zero_or_is_not_known_still_has_a_place_on_a_logarithmic_axis():
     quantity = {"grad_w2_mean": [1.0, 2.0], "grad_w2_low": [-0.5, np.nan], "grad_w2_high": [2.5, np.nan]}
+    quantity["grad_w2_predicted"] = [1.5, 0.0]
     rows = pd.DataFrame({"placement": "pre", "block": [1, 2], "n_seeds": [2, 1], **quantity})
     drawn = compare.drawable(rows, compare.GRADIENT)
     assert drawn.low.tolist() == [1.0, 2.0]
     assert drawn.high.tolist() == [2.5, 2.0]
+    assert drawn.predicted.isna().tolist() == [False, True], "a prediction of 0 has no place there"
     json.dumps(compare.together(rows, compare.GRADIENT).to_dict(), allow_nan=False)
 
 

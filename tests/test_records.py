@@ -10,7 +10,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lnmeasure.records import ACTIVATIONS, ATTENTIONS, DATA, DTYPES, NORMS, QUANTITIES, Reading, Setting, Setup
+from lnmeasure.records import (
+    ACTIVATIONS,
+    ATTENTIONS,
+    DATA,
+    DTYPES,
+    ENCODERS,
+    NORMS,
+    QUANTITIES,
+    Reading,
+    Setting,
+    Setup,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = Setup(name="page")
@@ -24,6 +35,7 @@ counts = st.integers(1, 64)
 def setups(draw):
     heads = draw(counts)
     given_input = draw(st.sampled_from(["tokens", "gaussian"]))
+    encoder = draw(st.sampled_from(ENCODERS))
     return Setup(
         name=draw(names),
         width=heads * draw(counts),
@@ -42,6 +54,8 @@ def setups(draw):
         data=draw(st.sampled_from(DATA)),
         tied_head=given_input == "tokens" and draw(st.booleans()),
         dtype=draw(st.sampled_from(DTYPES)),
+        encoder=encoder,
+        encoder_cosine=draw(st.floats(0, 1)) if encoder == "cosine" else 0.0,
     )
 
 
@@ -81,12 +95,18 @@ CHANGED = {
     "data": "zipf",
     "tied_head": True,
     "dtype": "float64",
+    "encoder": "stack",
+    "encoder_cosine": 0.5,
 }
+TOGETHER = {"encoder_cosine": {"encoder": "cosine"}}
+"""What a field's change needs beside it."""
 
 
 @pytest.mark.parametrize("field", fields(Setup), ids=lambda field: field.name)
 def test_every_field_of_a_setup_changes_the_key(field):
-    assert replace(CELL, setup=replace(PAGE, **{field.name: CHANGED[field.name]})).key != CELL.key
+    before = replace(PAGE, **TOGETHER.get(field.name, {}))
+    after = replace(before, **{field.name: CHANGED[field.name]})
+    assert replace(CELL, setup=after).key != replace(CELL, setup=before).key
 
 
 @pytest.mark.parametrize("change", [{"placement": "post"}, {"init": "gpt2"}, {"depth": 3}, {"seed": 1}], ids=str)

@@ -67,6 +67,20 @@ def test_a_mean_carries_the_t_interval_of_its_seeds(store_at):
     assert store.query("SELECT top_grad_w2_geomean FROM by_depth").iloc[0, 0] == pytest.approx(2 ** (6 / 4))
 
 
+def test_where_only_some_seeds_have_their_blocks_measured_the_bottom_is_theirs_and_the_rest_is_of_all(store_at):
+    grid = [Setting(setup=SETUP, placement="pre", init="gpt2", depth=2, seed=seed) for seed in range(5)]
+    cells = [invented(setting, value) for setting, value in zip(grid, [1.0, 2.0, 4.0, 8.0, 16.0], strict=True)]
+    for cell in cells[2:]:
+        cell.readings[:] = [reading for reading in cell.readings if reading.block is None]
+    publish(store_at, cells)
+    (row,) = Store(store_at).query("SELECT * FROM by_depth").itertuples()
+    assert (row.n_seeds, row.n_seeds_full) == (5, 2)
+    assert row.sigma_mean == pytest.approx(31 / 5)
+    half = student_t.ppf(0.975, 1) * 0.5
+    found = (row.bottom_grad_w2_mean, row.bottom_grad_w2_low, row.bottom_grad_w2_high)
+    assert found == pytest.approx((1.5, 1.5 - half, 1.5 + half))
+
+
 def test_one_seed_has_a_mean_and_no_interval(store_at):
     publish(store_at, [invented(small_grid()[0], 3.0)])
     row = Store(store_at).query("SELECT n_seeds, sigma_mean, sigma_low, sigma_high FROM by_depth").loc[0]

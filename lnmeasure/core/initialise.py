@@ -132,19 +132,22 @@ def draw_blocks(setting: Setting) -> Weights:
     return [draw_block(setting, block, setting.depth) for block in range(1, setting.depth + 1)]
 
 
-def draw_block(setting: Setting, block: int, depth: int | None) -> dict[str, Tensor]:
+def draw_block(setting: Setting, block: int, depth: int | None, stack: str = "decoder") -> dict[str, Tensor]:
     """The weights of one block, for a stack of a depth, or of any: the setting's own depth does not count."""
     shapes = setting.setup.weight_shapes()
-    return {role: draw_weight(setting, role, block, shape, depth) for role, shape in shapes.items()}
+    return {role: draw_weight(setting, role, block, shape, depth, stack) for role, shape in shapes.items()}
 
 
-def draw_weight(setting: Setting, role: str, block: int, shape: tuple[int, int], depth: int | None) -> Tensor:
+def draw_weight(
+    setting: Setting, role: str, block: int, shape: tuple[int, int], depth: int | None, stack: str = "decoder"
+) -> Tensor:
     """One tensor of shape [n_out, n_in] as the setting's init draws it, in the setup's dtype.
 
     In blocks the gain that the placement prescribes comes on top.
     """
     weight = Weight(role=role, n_in=shape[1], n_out=shape[0], block=block, stack_depth=depth)
-    values = INITS[setting.init].function(weight, raw_draw(setting.seed, role, block, shape))
+    name = role if stack == "decoder" else f"{stack}_{role}"
+    values = INITS[setting.init].function(weight, raw_draw(setting.seed, name, block, shape))
     gain = PLACEMENTS[setting.placement].gain
     if gain and block:
         values = values * gain(weight)

@@ -9,17 +9,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from lnmeasure.core import metrics
 from lnmeasure.core.draws import integers, normal, raw_draw
 from lnmeasure.core.initialise import INITS, draw_block, draw_embedding, draw_head, draw_weight
+from lnmeasure.core.paths import measure_paths
 from lnmeasure.core.placements import PLACEMENTS, Place
 from lnmeasure.core.registry import DepthAsked
-from lnmeasure.core.stack import begin, close, main_stream, multiply, run_block
+from lnmeasure.core.stack import begin, close, cross_entropy, main_stream, run_block
+from lnmeasure.core.translation import measure_translation
 from lnmeasure.core.watch import Bystander, Instrument
-from lnmeasure.records import Reading, Setting, Setup
+from lnmeasure.records import PathReading, Reading, Setting, Setup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +44,17 @@ def check_names(setting: Setting) -> None:
     PLACEMENTS[setting.placement], INITS[setting.init]
 
 
-def measure(setting: Setting, manner: Manner = PLAIN) -> list[Reading]:
-    """Every reading of one cell: draw, build, forward, backward, read.
+def measure(setting: Setting, manner: Manner = PLAIN) -> list[Reading] | list[PathReading]:
+    """Every reading of one cell: draw, build, forward, backward, read. PathReadings where its kind is 'paths'.
 
     The loss is the mean cross-entropy over all B T tokens, in nats. ValueError where placement or init is unknown.
     """
     return measure_together([setting], manner)[0]
 
 
-def measure_together(settings: Sequence[Setting], manner: Manner = PLAIN) -> list[list[Reading]]:
+def measure_together(
+    settings: Sequence[Setting], manner: Manner = PLAIN
+) -> list[list[Reading]] | list[list[PathReading]]:
     """The readings of each of some settings that differ in depth or seed only, from one forward pass to the deepest.
 
     A stack of depth L is the first L blocks of a deeper one where neither placement nor init depends on L, which
@@ -60,7 +63,15 @@ def measure_together(settings: Sequence[Setting], manner: Manner = PLAIN) -> lis
     Products of matrices are then batched, and readings the same to rounding instead of bit for bit.
     """
     _require_alike(settings)
+    if settings[0].kind == "paths":
+        return [measure_paths(setting, draw_ends(setting)[0], manner.device) for setting in settings]
+    if settings[0].setup.encoder != "none":
+        return [_with_an_encoder(setting, manner) for setting in settings]
     return _Pass(settings, manner).readings()
+
+
+def _with_an_encoder(setting: Setting, manner: Manner) -> list[Reading]:
+    return measure_translation(setting, *draw_ends(setting), manner.whole_only, manner.device)
 
 
 @cache
@@ -89,18 +100,6 @@ def draw_ends(setting: Setting) -> tuple[Tensor, Tensor]:
     embedding = draw_embedding(setting)
     head = embedding if setup.tied_head else draw_head(setting)
     return embedding[integers(setting.seed, "tokens", setup)], head
-
-
-def cross_entropy(hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:
-    """Mean over tokens of -ln p(target), in nats. hidden: [batch, seq, d], head: [V, d], targets: [batch, seq].
-
-    Of seeds side by side, the loss of each: [seeds].
-    """
-    logits = multiply(hidden, head)
-    if targets.dim() == 2:
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-    losses = [F.cross_entropy(x.flatten(0, 1), y.flatten()) for x, y in zip(logits, targets, strict=True)]
-    return torch.stack(losses)
 
 
 @dataclass(frozen=True, kw_only=True)

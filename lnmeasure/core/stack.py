@@ -54,15 +54,28 @@ def main_stream(x: Tensor, setting: Setting) -> Tensor:
     return x[0] if PLACEMENTS[setting.placement].dual else x
 
 
-def run_block(x: Tensor, matrices: dict[str, Tensor], setting: Setting, place: Place, watch: Watch) -> Tensor:
+def run_block(
+    x: Tensor,
+    matrices: dict[str, Tensor],
+    setting: Setting,
+    place: Place,
+    watch: Watch,
+    encoded: Tensor | None = None,
+) -> Tensor:
     """What the next block receives, [batch, seq, d], from what this one does. The depth that counts is the place's.
 
-    With two streams both are [2, batch, seq, d].
+    With two streams both are [2, batch, seq, d]. Between attention and FFN a block attends to an encoder's outputs,
+    encoded, where there are any; ValueError for a placement that has no rule for it.
     """
     setup, placement = setting.setup, PLACEMENTS[setting.placement]
     norms = [partial(normalise, setup=setup, watch=watch)] * placement.norms
-    sublayers = [partial(function, matrices=matrices, setup=setup, watch=watch) for function in (attend, feed_forward)]
-    names = iter(("attention", "ffn"))
+    own = [partial(function, matrices=matrices, setup=setup, watch=watch) for function in (attend, feed_forward)]
+    named = dict(zip(("attention", "ffn"), own, strict=True))
+    if encoded is not None:
+        _require_sublayers(setting.placement)
+        across = partial(attend_across, encoded=encoded, matrices=matrices, setup=setup)
+        named = {"attention": own[0], "cross": across, "ffn": own[1]}
+    sublayers, names = named.values(), iter(named)
 
     def add(stream: Tensor, branch: Tensor) -> Tensor:
         return watch.add(next(names), stream, branch)
@@ -75,6 +88,14 @@ def run_block(x: Tensor, matrices: dict[str, Tensor], setting: Setting, place: P
             x = placement.function(x, sublayer, norms, add, place)
     watch.leave(main_stream(x, setting), x[1] if placement.dual else None)
     return x
+
+
+def _require_sublayers(placement: str) -> None:
+    if PLACEMENTS[placement].whole_block:
+        raise ValueError(
+            f"placement is {placement!r}: it updates by a whole block, so nothing says where attention to an encoder's "
+            "outputs goes. Choose a placement that updates by one sublayer, such as post or pre."
+        )
 
 
 def close(x: Tensor, setting: Setting, watch: Watch) -> Tensor:
@@ -126,6 +147,21 @@ def attend(
     return multiply(mixed, matrices["wo"]) if setup.output_projection else mixed
 
 
+def attend_across(x: Tensor, encoded: Tensor, matrices: dict[str, Tensor], setup: Setup) -> Tensor:
+    """Multi-head attention of x to all of an encoder's outputs. x, encoded: [batch, seq, d] -> [batch, seq, d].
+
+    W_Q, W_K, W_V and W_O are cq, ck, cv and co.
+    """
+    values = _heads(multiply(encoded, matrices["cv"]), setup)
+    if setup.attention == "uniform":
+        mixed = values.mean(dim=-2, keepdim=True).expand_as(values)
+    else:
+        queries, keys = (_heads(multiply(y, matrices[role]), setup) for y, role in ((x, "cq"), (encoded, "ck")))
+        mixed = (queries @ keys.transpose(-1, -2) / math.sqrt(setup.d_head)).softmax(dim=-1) @ values
+    mixed = mixed.transpose(-3, -2).reshape(x.shape)
+    return multiply(mixed, matrices["co"]) if setup.output_projection else mixed
+
+
 def feed_forward(x: Tensor, matrices: dict[str, Tensor], setup: Setup, watch: Watch, normed: str = "") -> Tensor:
     """W2 activation(W1 x), without biases. x: [batch, seq, d] -> [batch, seq, r d] -> [batch, seq, d].
 
@@ -141,6 +177,18 @@ def multiply(x: Tensor, matrix: Tensor) -> Tensor:
     if matrix.dim() == 2:
         return F.linear(x, matrix)
     return torch.bmm(x.flatten(1, 2), matrix.transpose(1, 2)).unflatten(1, x.shape[1:3])
+
+
+def cross_entropy(hidden: Tensor, head: Tensor, targets: Tensor) -> Tensor:
+    """Mean over tokens of -ln p(target), in nats. hidden: [batch, seq, d], head: [V, d], targets: [batch, seq].
+
+    Of seeds side by side, the loss of each: [seeds].
+    """
+    logits = multiply(hidden, head)
+    if targets.dim() == 2:
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    losses = [F.cross_entropy(x.flatten(0, 1), y.flatten()) for x, y in zip(logits, targets, strict=True)]
+    return torch.stack(losses)
 
 
 def _heads(x: Tensor, setup: Setup) -> Tensor:

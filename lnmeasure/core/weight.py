@@ -25,8 +25,8 @@ class Weight:
 
     @property
     def is_residual_output(self) -> bool:
-        """True for W_O and W_2, the matrices that write into the stream."""
-        return self.role in ("wo", "w2")
+        """True for W_O, also of attention to an encoder, and W_2: the matrices that write into the stream."""
+        return self.role in ("wo", "co", "w2")
 
     @property
     def width(self) -> int:

@@ -25,7 +25,7 @@ def forward_chart(profile: pd.DataFrame) -> alt.LayerChart:
     )
     x = block_axis(profile)
     series = _labelled(profile, "placement", PLACEMENTS, x, _linear("rms per element of the stream"))
-    return _sized(alt.layer(rule, text, *series, *_predicted(profile, x)))
+    return _sized(alt.layer(rule, text, *series, *predicted(profile, x)))
 
 
 def backward_chart(profile: pd.DataFrame) -> alt.LayerChart:
@@ -37,10 +37,10 @@ def backward_chart(profile: pd.DataFrame) -> alt.LayerChart:
         .mark_line(color=NEUTRAL, strokeDash=[6, 4], strokeWidth=2.5, point=len(curve) == 1)
         .encode(x=x, y=alt.Y("over_stream:Q"), tooltip=_tooltip("over_stream", "constant / pre-LN stream rms"))
     )
-    return _sized(alt.layer(*_labelled(profile, "placement", PLACEMENTS, x, y), dashed, *_predicted(profile, x)))
+    return _sized(alt.layer(*_labelled(profile, "placement", PLACEMENTS, x, y), dashed, *predicted(profile, x)))
 
 
-def _predicted(data: pd.DataFrame, x: alt.X) -> list[alt.Chart]:
+def predicted(data: pd.DataFrame, x: alt.X) -> list[alt.Chart]:
     """A dotted line of the mean-field prediction for each placement that has one. Column: predicted."""
     rows = data.dropna(subset=["predicted"])
     return [
@@ -83,7 +83,7 @@ def depth_chart(curve: pd.DataFrame, depth: int) -> alt.LayerChart:
         .add_params(click)
     )
     series = _labelled(curve, "placement", PLACEMENTS, x, y)
-    return _sized(alt.layer(chosen, guide, *series, *_predicted(curve, x), targets), height=DEPTH_HEIGHT)
+    return _sized(alt.layer(chosen, guide, *series, *predicted(curve, x), targets), height=DEPTH_HEIGHT)
 
 
 def _ticks(depths: list[int]) -> list[int]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import altair as alt
 import pandas as pd
 
-from lnmeasure.dashboard.charts import HEIGHT, block_axis, colours, log_axis, series
+from lnmeasure.dashboard.charts import HEIGHT, block_axis, colours, log_axis, predicted, series
 from lnmeasure.dashboard.theme import NEUTRAL, PLACEMENTS, REFERENCES
 
 SMALL_HEIGHT = 220
 PLOT_HEIGHT = HEIGHT - 75
 """What its axis and margins leave of a chart's height, or a little less: labels then lie no closer than planned."""
 
+SHOWN = ("mean", "low", "high", "predicted")
 _GAP = 15
 """Pixels between two labels."""
 
@@ -31,26 +32,31 @@ GRADIENT = Profile(quantity="grad_w2", title="||dL/dW2|| of the block")
 
 
 def drawable(profiles: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """What a logarithmic axis can show of a quantity: placement, block, mean, low, high, n_seeds, means positive.
+    """What a logarithmic axis can show of a quantity: placement, block, mean, low, high, n_seeds, predicted.
 
-    The end of an interval that is not positive is drawn where its mean is.
+    Rows whose mean is not positive are left out, and predictions that are not. The end of an interval that is not
+    positive is drawn where its mean is.
     """
-    names = {f"{profile.quantity}_{part}": part for part in ("mean", "low", "high")}
+    names = {f"{profile.quantity}_{part}": part for part in ("mean", "low", "high", "predicted")}
     data = profiles[["placement", "block", "n_seeds", *names]].rename(columns=names)
     data = data[data["mean"] > 0]
-    return data.assign(low=data.low.where(data.low > 0, data["mean"]), high=data.high.fillna(data["mean"]))
+    return data.assign(
+        low=data.low.where(data.low > 0, data["mean"]),
+        high=data.high.fillna(data["mean"]),
+        predicted=data.predicted.where(data.predicted > 0),
+    )
 
 
 def together(profiles: pd.DataFrame, profile: Profile) -> alt.LayerChart | None:
-    """Every placement's profile in one chart, labelled at its end. None where there is nothing positive to draw."""
+    """Every placement's profile and its prediction, labelled at its end. None where nothing is positive."""
     data = drawable(profiles, profile)
     if data.empty:
         return None
-    x, y = block_axis(data, room=0), log_axis(data, ("mean", "low", "high"), profile.title)
+    x, y = block_axis(data, room=0), log_axis(data, SHOWN, profile.title)
     ends = end_labels(data, y["scale"].domain)
     text = _label_layers(ends, x, y)
     lines = series(data, "placement", PLACEMENTS, x, y)
-    return alt.layer(*lines, *text).properties(height=HEIGHT)
+    return alt.layer(*lines, *predicted(data, x), *text).properties(height=HEIGHT)
 
 
 def end_labels(data: pd.DataFrame, domain: Sequence[float]) -> pd.DataFrame:
@@ -92,7 +98,7 @@ def small_multiple(profiles: pd.DataFrame, profile: Profile, placement: str) -> 
     own = data[data.placement == placement]
     if own.empty:
         return None
-    x, y = block_axis(data, room=0), log_axis(data, ("mean", "low", "high"), "")
+    x, y = block_axis(data, room=0), log_axis(data, SHOWN, "")
     behind = [
         alt.Chart(data[data.placement == name])
         .mark_line(color=NEUTRAL, strokeDash=dash, strokeWidth=1.5)
@@ -100,4 +106,5 @@ def small_multiple(profiles: pd.DataFrame, profile: Profile, placement: str) -> 
         for name, dash in zip(REFERENCES, ([1, 0], [5, 3]), strict=True)
         if name != placement
     ]
-    return alt.layer(*behind, *series(own, "placement", PLACEMENTS, x, y)).properties(height=SMALL_HEIGHT)
+    own_lines = [*series(own, "placement", PLACEMENTS, x, y), *predicted(own, x)]
+    return alt.layer(*behind, *own_lines).properties(height=SMALL_HEIGHT)

@@ -123,7 +123,10 @@ def backward_caption(profile: pd.DataFrame, band: Row) -> str:
 
 
 def prediction_caption(*views: pd.DataFrame) -> str:
-    """How far the mean-field prediction is from what the views show; nothing where there is none."""
+    """How far the mean-field prediction is from what the views show; nothing where there is none.
+
+    Columns of each: mean, predicted.
+    """
     off = pd.concat([(view["predicted"] / view["mean"] - 1).abs() for view in views]).dropna()
     if off.empty:
         return ""

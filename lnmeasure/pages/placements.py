@@ -119,8 +119,9 @@ def profiles(names: list[str], now: Chosen) -> None:
             column.info("None of these placements has a reading that a logarithmic axis can show.")
         else:
             column.altair_chart(chart, alt=f"{title}, logarithmic, of {labels}")
-    if missing := words.left_out(rows, names, now.init, now.depth):
-        st.caption(missing)
+    said = prose.prediction_caption(*(compare.drawable(rows, profile) for _, profile in titles))
+    for text in filter(None, (said, words.left_out(rows, names, now.init, now.depth))):
+        st.caption(text)
 
 
 def comparison(placements: list[str]) -> None:

@@ -2,13 +2,20 @@
 
 from importlib.resources import files
 
+import pandas as pd
 import streamlit as st
 
 from lnmeasure.dashboard import prose_theory as words
 from lnmeasure.pages import numbers
 from lnmeasure.pages.source import ask, current_store, say_origin
+from lnmeasure.records import Setting, Setup
+from lnmeasure.theory.jacobian import norm_jacobians
+from lnmeasure.theory.predict import sampling_error
 
 SETUP = "page"
+SCALES = (1, 2, 4, 8)
+SAMPLED = ("post", "pre", "reordered_no_qk")
+"""Whose sampling error is shown: the two of the paper, and the placement whose softmax is hardest."""
 TITLE = "Theory: what a stack of blocks should read"
 
 store = current_store()
@@ -28,9 +35,71 @@ def page() -> None:
     )
     found = {"By placement": (words.prediction_table(errors), f"{SETUP}_prediction_errors")}
     numbers.tables(store, found, ["prediction_errors"], {"setup": SETUP})
+    profiles()
+    widths()
+    sampling()
     lemma_2()
+    lemma_3()
     st.divider()
     st.markdown(files("lnmeasure.theory").joinpath("derivation.md").read_text(encoding="utf-8"))
+
+
+def profiles() -> None:
+    """Block by block: which predictions miss the goal, and which of those by more than chance."""
+    rows = ask(store, "prediction_outliers", setup=SETUP)
+    if rows.empty:
+        return
+    st.subheader("Block by block: where it misses")
+    st.markdown(words.outlier_summary(rows))
+    st.dataframe(words.outlier_table(rows), hide_index=True, width="stretch")
+    st.markdown(words.outlier_reasons(rows, ask(store, "alike", setup=SETUP)))
+
+
+def widths() -> None:
+    """The recursion is exact for infinite width: its error falls as stacks grow wider."""
+    rows = ask(store, "prediction_by_width")
+    if len(rows) < 2:
+        return
+    st.subheader("The wider the stack, the nearer")
+    st.markdown(words.width_summary(rows))
+    st.dataframe(words.width_table(rows), hide_index=True, width="stretch")
+
+
+def sampling() -> None:
+    """What the random numbers leave, over which attention is averaged."""
+    st.subheader("What sampling leaves")
+    st.markdown(
+        "Softmax weights are averaged over random logits: the only random numbers in the prediction. Drawn anew four "
+        "times at 64 blocks with init `xavier_uniform`, they move it by (standard deviation, at the block where it is "
+        "largest):"
+    )
+    st.dataframe(words.sampling_table({name: _sampling_error(name) for name in SAMPLED}), hide_index=True)
+
+
+@st.cache_data(show_spinner=False)
+def _sampling_error(placement: str) -> dict[str, float]:
+    setup = Setup(name=SETUP)
+    return sampling_error(Setting(setup=setup, placement=placement, init="xavier_uniform", depth=64, seed=0))
+
+
+def lemma_3() -> None:
+    """A norm's Jacobian against the size of what it norms."""
+    st.subheader("LayerNorm divides the gradient by the size of its input")
+    table = _lemma_3(Setup(name=SETUP).width, Setup(name=SETUP).eps)
+    st.markdown(words.lemma_3(table))
+    st.dataframe(words.lemma_3_table(table), hide_index=True, width="stretch")
+    st.caption(
+        "Xiong et al. 2020, Lemma 3: the spectral norm of LayerNorm's Jacobian is √d over the length of its input. "
+        f"Measured here, as the page opens, by central differences at d = {Setup(name=SETUP).width}, inputs "
+        "k N(0, 1), ten seeds; float64."
+    )
+
+
+@st.cache_data(show_spinner=False)
+def _lemma_3(width: int, eps: float) -> pd.DataFrame:
+    found = norm_jacobians(SCALES, width, eps)
+    rows = [(j.scale, seed, m, s) for j in found for seed, (m, s) in enumerate(zip(j.measured, j.lemma, strict=True))]
+    return pd.DataFrame(rows, columns=["scale", "seed", "measured", "lemma"])
 
 
 def lemma_2() -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from lnmeasure.records import Reading, Setting, Setup
+from lnmeasure.records import PathReading, Reading, Setting, Setup
 from lnmeasure.store.clock import now
 from lnmeasure.store.errors import full_disk_is_said
 from lnmeasure.store.files import beside, connect_to_log, remove_database
 from lnmeasure.store.publication import publish, require_no_log
 from lnmeasure.store.reader import attempts, measured_keys, readings, unpredicted
-from lnmeasure.store.rows import by_block, insert, place, whole_stack
+from lnmeasure.store.rows import by_block, by_path, insert, place, whole_of_paths, whole_stack
 from lnmeasure.store.start import take_up_or_start
 
 
@@ -23,7 +23,7 @@ class Measured:
     """One finished cell: its setting, its readings, when it ended (UTC), wall time in seconds, most memory in MB."""
 
     setting: Setting
-    readings: list[Reading]
+    readings: list[Reading] | list[PathReading]
     measured_at: datetime
     wall_s: float
     peak_mb: float | None = None
@@ -144,20 +144,24 @@ class Building:
 
         Where a full measurement of this version is there, one of whole-stack quantities only changes nothing.
         """
-        setting, blocks = cell.setting, list(by_block(cell.readings))
-        if not blocks and setting.key in self.measured_keys():
+        setting = cell.setting
+        if setting.kind == "paths":
+            table, rows, whole = "path_reading", list(by_path(cell.readings)), whole_of_paths(cell.readings)
+        else:
+            table, rows, whole = "block_reading", list(by_block(cell.readings)), whole_stack(cell.readings)
+        if not rows and setting.key in self.measured_keys():
             return
         with self._transaction():
-            for table in ("cell", "block_reading"):
+            for table_of_cell in ("cell", table):
                 self._connection.execute(
-                    f"DELETE FROM {table} WHERE (setup, placement, init, depth, seed) = (?, ?, ?, ?, ?)",
+                    f"DELETE FROM {table_of_cell} WHERE (setup, placement, init, depth, seed) = (?, ?, ?, ?, ?)",
                     place(setting),
                 )
             self._connection.execute("DELETE FROM failure WHERE key = ?", [setting.key])
             self._keep_setup(setting.setup)
-            made = [cell.measured_at, setting.version, cell.wall_s, self._refresh, bool(blocks), cell.peak_mb]
-            insert(self._connection, "cell", [[setting.key, *place(setting), *whole_stack(cell.readings), *made]])
-            insert(self._connection, "block_reading", [[*place(setting), *row] for row in blocks])
+            made = [cell.measured_at, setting.version, cell.wall_s, self._refresh, bool(rows), cell.peak_mb]
+            insert(self._connection, "cell", [[setting.key, *place(setting), *whole, *made, setting.kind]])
+            insert(self._connection, table, [[*place(setting), *row] for row in rows])
 
     def fail(self, cell: Failed) -> None:
         """Commit that a cell failed, adding to its earlier attempts."""

@@ -60,7 +60,17 @@ _INVARIANTS = {
     "measured cells are recorded as failed": "SELECT count(*) FROM failure SEMI JOIN cell USING (key)",
     "blocks belong to no cell": f"SELECT count(*) FROM block_reading ANTI JOIN cell USING ({_CELL})",
     "cells lack blocks": f"SELECT count(*) FROM cell LEFT JOIN (SELECT {_CELL}, count(*) AS n FROM block_reading "
-    f'GROUP BY {_CELL}) USING ({_CELL}) WHERE coalesce(n, 0) < CASE WHEN "full" THEN depth ELSE 0 END',
+    f"WHERE stack = 'decoder' GROUP BY {_CELL}) USING ({_CELL}) "
+    "WHERE kind = 'readings' AND " + 'coalesce(n, 0) <> CASE WHEN "full" THEN depth ELSE 0 END',
+    "cells lack paths": f"SELECT count(*) FROM cell LEFT JOIN (SELECT {_CELL}, count(*) AS n FROM path_reading "
+    f"GROUP BY {_CELL}) USING ({_CELL}) WHERE coalesce(n, 0) <> CASE kind WHEN 'paths' THEN depth * (depth + 1) / 2 "
+    "ELSE 0 END",
+    "paths belong to no cell": f"SELECT count(*) FROM path_reading ANTI JOIN cell USING ({_CELL})",
+    "paths are there twice": _twice("path_reading", ORDER["path_reading"]),
+    "paths lead downwards or out of their stack": "SELECT count(*) FROM path_reading WHERE NOT (0 <= from_block AND "
+    "from_block < to_block AND to_block <= depth)",
+    "readings of paths are not finite": "SELECT count(*) FROM path_reading WHERE NOT isfinite(coalesce(square, 0) + "
+    "coalesce(square_se, 0) + coalesce(trace, 0) + coalesce(trace_se, 0))",
     "planned cells are neither ok, skipped, failed nor missing": "SELECT count(*) FROM coverage "
     "WHERE planned <> ok + skipped + failed + missing",
     "readings of cells are not finite": _not_finite("cell", per_block=False),
@@ -84,6 +94,6 @@ _INVARIANTS = {
     "(SELECT claim_id FROM evidence WHERE NOT holds)",
     "evidence has an answer and no readings": "SELECT count(*) FROM evidence WHERE holds IS NOT NULL "
     "AND (estimate IS NULL OR n_seeds IS NULL)",
-    "readings are null and their cell says ok": "SELECT count(*) FROM cell WHERE status = 'ok' AND "
+    "readings are null and their cell says ok": "SELECT count(*) FROM by_cell WHERE status = 'ok' AND "
     "(top_grad_w2 IS NULL OR loss IS NULL OR embedding_rms IS NULL)",  # sigma is absent where no last norm is
 }

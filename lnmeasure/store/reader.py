@@ -164,7 +164,7 @@ def unpredicted(connection: duckdb.DuckDBPyConnection, source: str) -> list[tupl
 
 
 _UNPREDICTED = """
-SELECT setup, placement, init, depth, min(seed), bool_or("full") FROM cell
+SELECT setup, placement, init, depth, min(seed), bool_or("full") FROM by_cell
 ANTI JOIN (SELECT DISTINCT setup, placement, init, depth FROM predicted_value WHERE source = ?) AS there
 USING (setup, placement, init, depth)
 GROUP BY setup, placement, init, depth ORDER BY depth DESC, setup, placement, init

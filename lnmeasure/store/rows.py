@@ -5,7 +5,7 @@ from itertools import chain
 
 import duckdb
 
-from lnmeasure.records import QUANTITIES, Reading, Setting
+from lnmeasure.records import QUANTITIES, PathReading, Reading, Setting
 
 FLOAT_MAX = 3.4028234663852886e38
 _HALF_OF_LEAST_FLOAT = 2.0**-150
@@ -33,6 +33,23 @@ def by_block(readings: list[Reading]) -> Iterator[list[object]]:
             rows.setdefault((reading.stack, reading.block), {})[reading.quantity] = _stored(reading)[0]
     for (stack, block), values in rows.items():
         yield [stack, block, *(values[name] for name in _PER_BLOCK)]
+
+
+def whole_of_paths(readings: list[PathReading]) -> list[object]:
+    """What a cell of paths has in the place of whole-stack values, and its status."""
+    lost = any(reading.square is None for reading in readings)
+    return [None for _ in _WHOLE] + ["overflow" if lost else "ok"]
+
+
+def by_path(readings: list[PathReading]) -> Iterator[list[object]]:
+    """One row per pair of blocks."""
+    for one in readings:
+        numbers = [_fitting(value) for value in (one.square, one.square_se, one.trace, one.trace_se)]
+        yield [one.from_block, one.to_block, one.n_probes, *numbers]
+
+
+def _fitting(value: float | None) -> float | None:
+    return None if value is None or abs(value) > FLOAT_MAX else value
 
 
 def _stored(reading: Reading) -> tuple[float | None, str]:

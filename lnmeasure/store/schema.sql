@@ -7,7 +7,8 @@ CREATE TABLE meta (
 CREATE TABLE setup (
     name VARCHAR NOT NULL, width INTEGER, heads INTEGER, ffn_ratio INTEGER, activation VARCHAR, attention VARCHAR,
     output_projection BOOLEAN, norm VARCHAR, eps DOUBLE, seq_len INTEGER, batch INTEGER, vocab INTEGER,
-    embedding_std DOUBLE, input VARCHAR, data VARCHAR, tied_head BOOLEAN, dtype VARCHAR
+    embedding_std DOUBLE, input VARCHAR, data VARCHAR, tied_head BOOLEAN, dtype VARCHAR,
+    encoder VARCHAR, encoder_cosine DOUBLE
 );
 CREATE TABLE registered (
     kind VARCHAR NOT NULL, name VARCHAR NOT NULL, equation VARCHAR NOT NULL, source VARCHAR NOT NULL,
@@ -23,7 +24,12 @@ CREATE TABLE cell (
     depth INTEGER NOT NULL, seed INTEGER NOT NULL, sigma FLOAT, sigma_dual FLOAT, top_grad_w2 FLOAT, loss FLOAT,
     embedding_rms FLOAT, status VARCHAR NOT NULL, measured_at TIMESTAMP NOT NULL,
     measurement_version INTEGER NOT NULL, wall_s FLOAT NOT NULL, refresh INTEGER NOT NULL, "full" BOOLEAN NOT NULL,
-    peak_mb FLOAT
+    peak_mb FLOAT, kind VARCHAR NOT NULL
+);
+CREATE TABLE path_reading (
+    setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL,
+    seed INTEGER NOT NULL, from_block INTEGER NOT NULL, to_block INTEGER NOT NULL, n_probes INTEGER NOT NULL,
+    square FLOAT, square_se FLOAT, trace FLOAT, trace_se FLOAT
 );
 CREATE TABLE block_reading (
     setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL,
@@ -47,11 +53,6 @@ CREATE TABLE failure (
 CREATE TABLE predicted_value (
     setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL, stack VARCHAR,
     block INTEGER, quantity VARCHAR NOT NULL, theory VARCHAR NOT NULL, source VARCHAR NOT NULL, value DOUBLE
-);
-CREATE TABLE jacobian_estimate (
-    setup VARCHAR NOT NULL, placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL,
-    from_block INTEGER NOT NULL, to_block INTEGER NOT NULL, n_seeds INTEGER NOT NULL, n_probes INTEGER NOT NULL,
-    size DOUBLE, size_se DOUBLE, identity_share DOUBLE, identity_share_se DOUBLE
 );
 CREATE TABLE training_step (
     placement VARCHAR NOT NULL, init VARCHAR NOT NULL, depth INTEGER NOT NULL, optimiser VARCHAR NOT NULL,
@@ -91,7 +92,7 @@ CREATE MACRO sem_of(x) AS CASE WHEN count(x) = count(*) THEN stddev_samp(x) / sq
 CREATE VIEW by_cell AS
 SELECT setup, placement, init, depth, seed, sigma, sigma_dual, top_grad_w2, loss, embedding_rms, status, measured_at,
     measurement_version, wall_s, refresh, "full", peak_mb
-FROM cell;
+FROM cell WHERE kind = 'readings';
 
 CREATE VIEW by_block AS
 SELECT setup, placement, init, depth, seed, stack, block, stream_rms, stream_rms_dual, branch_rms_attention,
@@ -99,29 +100,32 @@ SELECT setup, placement, init, depth, seed, stack, block, stream_rms, stream_rms
     cross_sequence_cosine, attention_logit_std, attention_participation
 FROM block_reading;
 
+-- bottom_grad_w2 is of the seeds whose blocks are measured, n_seeds_full of them; the others are of n_seeds.
 CREATE VIEW by_depth AS
 WITH bottom AS (
-    SELECT setup, placement, init, depth, seed, grad_w2 AS bottom_grad_w2
+    SELECT setup, placement, init, depth, count(*)::INTEGER AS n_seeds_full,
+        mean_of(grad_w2) AS bottom_grad_w2_mean, sem_of(grad_w2) AS bottom_grad_w2_sem
     FROM block_reading WHERE block = 1 AND stack = 'decoder'
+    GROUP BY setup, placement, init, depth
 ), moments AS (
     SELECT setup, placement, init, depth, count(*)::INTEGER AS n_seeds,
         mean_of(sigma) AS sigma_mean, sem_of(sigma) AS sigma_sem,
         mean_of(top_grad_w2) AS top_grad_w2_mean, sem_of(top_grad_w2) AS top_grad_w2_sem,
-        mean_of(bottom_grad_w2) AS bottom_grad_w2_mean, sem_of(bottom_grad_w2) AS bottom_grad_w2_sem,
         mean_of(loss) AS loss_mean, sem_of(loss) AS loss_sem,
         exp(mean_of(CASE WHEN top_grad_w2 > 0 THEN ln(top_grad_w2) END)) AS top_grad_w2_geomean
-    FROM cell LEFT JOIN bottom USING (setup, placement, init, depth, seed)
+    FROM by_cell
     GROUP BY setup, placement, init, depth
 )
-SELECT setup, placement, init, depth, n_seeds,
-    sigma_mean, sigma_mean - t * sigma_sem AS sigma_low, sigma_mean + t * sigma_sem AS sigma_high,
-    top_grad_w2_mean, top_grad_w2_mean - t * top_grad_w2_sem AS top_grad_w2_low,
-    top_grad_w2_mean + t * top_grad_w2_sem AS top_grad_w2_high,
-    bottom_grad_w2_mean, bottom_grad_w2_mean - t * bottom_grad_w2_sem AS bottom_grad_w2_low,
-    bottom_grad_w2_mean + t * bottom_grad_w2_sem AS bottom_grad_w2_high,
-    loss_mean, loss_mean - t * loss_sem AS loss_low, loss_mean + t * loss_sem AS loss_high,
+SELECT setup, placement, init, depth, n_seeds, coalesce(n_seeds_full, 0) AS n_seeds_full,
+    sigma_mean, sigma_mean - ts.t * sigma_sem AS sigma_low, sigma_mean + ts.t * sigma_sem AS sigma_high,
+    top_grad_w2_mean, top_grad_w2_mean - ts.t * top_grad_w2_sem AS top_grad_w2_low,
+    top_grad_w2_mean + ts.t * top_grad_w2_sem AS top_grad_w2_high,
+    bottom_grad_w2_mean, bottom_grad_w2_mean - tb.t * bottom_grad_w2_sem AS bottom_grad_w2_low,
+    bottom_grad_w2_mean + tb.t * bottom_grad_w2_sem AS bottom_grad_w2_high,
+    loss_mean, loss_mean - ts.t * loss_sem AS loss_low, loss_mean + ts.t * loss_sem AS loss_high,
     top_grad_w2_geomean
-FROM moments LEFT JOIN t_quantile ON n = n_seeds;
+FROM moments LEFT JOIN bottom USING (setup, placement, init, depth)
+    LEFT JOIN t_quantile ts ON ts.n = n_seeds LEFT JOIN t_quantile tb ON tb.n = n_seeds_full;
 
 CREATE VIEW profile AS
 WITH moments AS (
@@ -185,7 +189,7 @@ CREATE VIEW comparison AS
 WITH pair AS (
     SELECT setup, other.placement, init, depth, seed,
         ln(post.top_grad_w2::DOUBLE) - ln(other.top_grad_w2::DOUBLE) AS log_ratio
-    FROM cell other JOIN cell post USING (setup, init, depth, seed)
+    FROM by_cell other JOIN by_cell post USING (setup, init, depth, seed)
     WHERE post.placement = 'post' AND other.placement <> 'post' AND post.top_grad_w2 > 0 AND other.top_grad_w2 > 0
 ), moments AS (
     SELECT setup, placement, init, depth, count(*)::INTEGER AS n_seeds, mean_of(log_ratio) AS mean,
@@ -203,8 +207,8 @@ WITH bottom AS (
     SELECT setup, placement, init, depth, seed, grad_w2 AS value
     FROM block_reading WHERE block = 1 AND stack = 'decoder'
 ), reading AS (
-    SELECT setup, placement, init, depth, seed, 'sigma' AS quantity, sigma AS value FROM cell
-    UNION ALL SELECT setup, placement, init, depth, seed, 'top_grad_w2', top_grad_w2 FROM cell
+    SELECT setup, placement, init, depth, seed, 'sigma' AS quantity, sigma AS value FROM by_cell
+    UNION ALL SELECT setup, placement, init, depth, seed, 'top_grad_w2', top_grad_w2 FROM by_cell
     UNION ALL SELECT setup, placement, init, depth, seed, 'bottom_grad_w2', value FROM bottom
 ), wanted AS (
     SELECT *, count(*) OVER (PARTITION BY depth_min, depth_max) AS n_depths FROM slope_depth
@@ -227,7 +231,7 @@ FROM moments LEFT JOIN t_quantile ON n = n_seeds;
 
 CREATE VIEW setup_info AS
 SELECT name, width, heads, ffn_ratio, activation, attention, output_projection, norm, eps, seq_len, batch, vocab,
-    embedding_std, input, data, tied_head, dtype, ffn_ratio * width * width AS numel_w1,
+    embedding_std, input, data, tied_head, dtype, encoder, encoder_cosine, ffn_ratio * width * width AS numel_w1,
     width * ffn_ratio * width AS numel_w2,
     width * width AS numel_attention
 FROM setup;
@@ -259,10 +263,22 @@ GROUP BY planned.grid, planned.setup, planned.placement, planned.init, planned.d
 CREATE VIEW prediction AS
 SELECT setup, placement, init, depth, stack, block, quantity, theory, source, value FROM predicted_value;
 
+-- Standard errors are over seeds, of one seed over its probes. The square of an estimated trace is too large by its
+-- variance, which is taken off again.
 CREATE VIEW path_jacobian AS
-SELECT setup, placement, init, depth, from_block, to_block, n_seeds, n_probes, size, size_se, identity_share,
-    identity_share_se
-FROM jacobian_estimate;
+WITH one AS (
+    SELECT *, sqrt(square::DOUBLE) AS size, square_se / (2 * sqrt(square::DOUBLE)) AS size_error,
+        greatest(trace::DOUBLE ^ 2 - coalesce(trace_se, 0)::DOUBLE ^ 2, 0) / nullif(square::DOUBLE, 0) AS share,
+        2 * abs(trace::DOUBLE) * trace_se / nullif(square::DOUBLE, 0) AS share_error
+    FROM path_reading
+)
+SELECT setup, placement, init, depth, from_block, to_block, count(*)::INTEGER AS n_seeds,
+    max(n_probes)::INTEGER AS n_probes, mean_of(size) AS size,
+    CASE WHEN count(*) > 1 THEN sem_of(size) ELSE max(size_error) END AS size_se, mean_of(share) AS identity_share,
+    CASE WHEN count(*) > 1 THEN sem_of(share) ELSE max(share_error) END AS identity_share_se,
+    mean_of(trace::DOUBLE) AS trace, CASE WHEN count(*) > 1 THEN sem_of(trace::DOUBLE) ELSE max(trace_se) END AS trace_se
+FROM one
+GROUP BY setup, placement, init, depth, from_block, to_block;
 
 CREATE VIEW first_steps AS
 SELECT placement, init, depth, optimiser, max_lr, warmup, seed, step, lr, loss, status FROM training_step;

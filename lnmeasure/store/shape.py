@@ -12,7 +12,7 @@ from lnmeasure.store.comments import VIEWS, write_comments
 from lnmeasure.store.errors import StoreError
 from lnmeasure.store.files import beside, connect_to_log, remove_database
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 WAY_OUT = (
     "Point LNMEASURE_STORE at a store, bring the shipped one back with 'git checkout HEAD data', or move the file away "
     "and run 'make refresh' to measure a new one."
@@ -26,7 +26,7 @@ ORDER = {
     "registered": "kind, name",
     "refresh": "refresh",
     "predicted_value": "setup, placement, init, depth, stack, block, quantity, theory",
-    "jacobian_estimate": "setup, placement, init, depth, from_block, to_block",
+    "path_reading": "setup, placement, init, depth, seed, from_block, to_block",
     "training_step": "placement, init, depth, optimiser, max_lr, warmup, seed, step",
     "training_block": "placement, init, depth, optimiser, max_lr, warmup, seed, step, stack, block",
     "verdict": "claim_id",

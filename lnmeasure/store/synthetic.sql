@@ -42,10 +42,10 @@ FROM family CROSS JOIN (SELECT unnest([1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64]) A
 WHERE seed < 10 OR place % 20 = 9;
 
 INSERT INTO setup (name, width, heads, ffn_ratio, activation, attention, output_projection, norm, eps, seq_len, batch,
-    vocab, embedding_std, input, data, tied_head, dtype)
+    vocab, embedding_std, input, data, tied_head, dtype, encoder, encoder_cosine)
 SELECT DISTINCT setup, 256, 4, 4, 'relu', 'causal', true, 'layernorm', 1e-5, 32, 32, 1000, 1.0, 'tokens', 'uniform',
-    false, 'float32'
-FROM family ORDER BY setup;
+    false, 'float32', 'none', 0.0
+FROM (SELECT setup FROM family UNION SELECT 'paths') ORDER BY setup;
 
 INSERT INTO registered (kind, name, equation, source)
 SELECT DISTINCT 'placement', placement, 'x <- x', 'invented' FROM family
@@ -67,12 +67,12 @@ SELECT key, setup, placement, init, depth, seed, 2, 'invented: an error', TIMEST
 FROM wish WHERE state = 'failed' ORDER BY setup, placement, init, depth, seed;
 
 INSERT INTO cell (key, setup, placement, init, depth, seed, sigma, sigma_dual, top_grad_w2, loss, embedding_rms, status,
-    measured_at, measurement_version, wall_s, refresh, "full", peak_mb)
+    measured_at, measurement_version, wall_s, refresh, "full", peak_mb, kind)
 SELECT key, setup, placement, init, depth, seed, CASE WHEN NOT overflows THEN drawn(1 / size, number, 1) END,
     CASE WHEN placement = 'residual' THEN drawn(1, number, 2) END,
     CASE WHEN NOT overflows THEN drawn(0.3 * size, number, 3) END, drawn(7, number, 4), drawn(1, number, 5),
     CASE WHEN overflows THEN 'overflow' ELSE 'ok' END, TIMESTAMP '2026-01-01' + to_seconds(number % 86400), 1,
-    drawn(depth, number, 6), 1, state = 'full', drawn(500, number, 7)
+    drawn(depth, number, 6), 1, state = 'full', drawn(500, number, 7), 'readings'
 FROM wish WHERE state IN ('full', 'whole') ORDER BY setup, placement, init, depth, seed;
 
 INSERT INTO block_reading (setup, placement, init, depth, seed, stack, block, stream_rms, branch_rms_attention,
@@ -103,13 +103,24 @@ FROM (SELECT *, unnest(range(1, depth + 1)) AS block FROM stack)
 UNION ALL SELECT setup, placement, init, depth, NULL, NULL, 'sigma', 'mean_field', 'invented', uniform(number, 0)
 FROM stack ORDER BY ALL;
 
-INSERT INTO jacobian_estimate (setup, placement, init, depth, from_block, to_block, n_seeds, n_probes, size, size_se,
-    identity_share, identity_share_se)
-SELECT setup, placement, init, depth, from_block, to_block, 10, 32, uniform(number, to_block), 0.01,
+CREATE TEMP TABLE path AS
+SELECT 'paths' AS setup, placement, init, depth, seed, md5(concat_ws(' ', 'paths', placement, init, depth, seed)) AS key,
+    hash(number, seed) AS number
+FROM stack CROSS JOIN (SELECT unnest(range(3)) AS seed) WHERE depth <= 32;
+
+INSERT INTO cell (key, setup, placement, init, depth, seed, status, measured_at, measurement_version, wall_s, refresh,
+    "full", peak_mb, kind)
+SELECT key, setup, placement, init, depth, seed, 'ok', TIMESTAMP '2026-01-01', 1, drawn(depth, number, 6), 1, true,
+    drawn(500, number, 7), 'paths'
+FROM path ORDER BY setup, placement, init, depth, seed;
+
+INSERT INTO path_reading (setup, placement, init, depth, seed, from_block, to_block, n_probes, square, square_se, trace,
+    trace_se)
+SELECT setup, placement, init, depth, seed, from_block, to_block, 8, drawn(1, number, to_block), 0.01,
     uniform(from_block, number), 0.01
-FROM (SELECT *, unnest(range(1, to_block)) AS from_block
-    FROM (SELECT *, unnest(range(1, depth + 1)) AS to_block FROM stack WHERE depth <= 32))
-ORDER BY setup, placement, init, depth, from_block, to_block;
+FROM (SELECT *, unnest(range(0, to_block)) AS from_block
+    FROM (SELECT *, unnest(range(1, depth + 1)) AS to_block FROM path))
+ORDER BY setup, placement, init, depth, seed, from_block, to_block;
 
 CREATE TEMP TABLE run AS
 SELECT placement, init, depth, optimiser, max_lr, warmup, seed,

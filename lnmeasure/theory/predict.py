@@ -13,7 +13,7 @@ from lnmeasure.theory.updates import FINAL_NORM, GAINS, UPDATES
 from lnmeasure.theory.variances import VARIANCES, embedding_variance, head_variance, variance
 
 THEORY = "mean_field"
-SOURCE = "mean-field recursion over token covariances (lnmeasure/theory), version 2"
+SOURCE = "mean-field recursion over token covariances (lnmeasure/theory), version 3"
 """Raised in its version whenever a prediction of an unchanged setting may change: all are then made again."""
 FORWARD_ONLY = ("none", "residual", "rezero")
 """Placements whose head does not read a normed stream: how the loss gradient begins is not said."""
@@ -39,15 +39,30 @@ def says(setting: Setting) -> bool:
         and setup.activation == "relu"
         and not setup.tied_head
         and setup.seq_len > 1
+        and setup.encoder == "none"
     )
 
 
-def predict(setting: Setting) -> list[Predicted]:
+def predict(setting: Setting, draw: int = 0) -> list[Predicted]:
     """Every reading the recursion can say of a setting; none where it says nothing. Its seed does not matter.
 
     sigma, stream_rms, branches, cosines, attention, loss; and but for FORWARD_ONLY gradients of W_1, W_2 and stream.
+    draw says which random numbers attention is averaged over: what is kept is of draw 0.
     """
-    return list(_Stack(setting).readings()) if says(setting) else []
+    return list(_Stack(setting, draw).readings()) if says(setting) else []
+
+
+def sampling_error(setting: Setting, draws: int = 4) -> dict[str, float]:
+    """Relative standard deviation between draws, by quantity: of a profile at the block where it is largest."""
+    by_reading: dict[tuple[str, int | None], list[float]] = {}
+    for draw in range(draws):
+        for said in predict(setting, draw):
+            by_reading.setdefault((said.quantity, said.block), []).append(said.value)
+    found: dict[str, float] = {}
+    for (quantity, _), values in by_reading.items():
+        mean = abs(np.mean(values))
+        found[quantity] = max(found.get(quantity, 0.0), float(np.std(values, ddof=1) / mean) if mean else 0.0)
+    return found
 
 
 @dataclass(kw_only=True)
@@ -65,10 +80,10 @@ class _Block:
 class _Stack:
     """A stack's flows, block by block. It is the Site of its updates."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, draw: int = 0) -> None:
         self._setting, self._setup = setting, setting.setup
         self.depth, self.block, self.memory = setting.depth, 0, {}
-        self._sampler = Sampler(self._setup)
+        self._sampler = Sampler(self._setup, draw)
         self.blocks: list[_Block] = []
         self._divided: Flow | None = None
 

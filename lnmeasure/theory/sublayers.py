@@ -8,8 +8,9 @@ import numpy as np
 from lnmeasure.records import Setup
 from lnmeasure.theory.flow import Array, Flow, correlation
 
-_SAMPLES = 32
-_LOGIT_SAMPLES = 12
+_SAMPLES, _HARD_SAMPLES = 32, 128
+_HARD = 2.0
+"""Standard deviation of logits from which softmax weights vary so much that more samples are taken."""
 _JITTER = 1e-9
 
 
@@ -80,12 +81,12 @@ class Attention:
 
 
 class Sampler:
-    """Attention weights of random logits, the same random numbers for every block."""
+    """Attention weights of random logits, the same random numbers for every block; draw says which."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, draw: int = 0) -> None:
         self._setup = setup
-        half = np.random.default_rng(0).standard_normal((_SAMPLES // 2, 2 * setup.seq_len, 2 * setup.seq_len))
-        self._noise = np.concatenate([half, -half])
+        half = np.random.default_rng(draw).standard_normal((_HARD_SAMPLES // 2, 2 * setup.seq_len, 2 * setup.seq_len))
+        self._noise = np.stack([half, -half], axis=1).reshape(_HARD_SAMPLES, *half.shape[1:])
 
     @cached_property
     def visible(self) -> Array:
@@ -96,9 +97,10 @@ class Sampler:
     def weights(self, cov: Array, spread: float) -> tuple[Array, Array]:
         """Softmax weights of both sequences, [samples, T, T] each; logits have the covariance spread^2 K_ii' K_jj'."""
         size = self._setup.seq_len
+        noise = self._noise[: _HARD_SAMPLES if spread * np.diagonal(cov).mean() > _HARD else _SAMPLES]
         root = np.linalg.cholesky(cov + _JITTER * cov.trace() / len(cov) * np.eye(len(cov)))
         return tuple(
-            _softmax(spread * root[part] @ self._noise @ root[part].T, self.visible)
+            _softmax(spread * root[part] @ noise @ root[part].T, self.visible)
             for part in (slice(0, size), slice(size, 2 * size))
         )
 
@@ -129,7 +131,7 @@ def attention(
     kept = 1 - (2 if setup.norm == "layernorm" else 1) / (setup.d_head if by_head else setup.width)
     through_values = gains.wo * (kept / np.outer(*[np.sqrt(x.power)] * 2) if "v" in normed else gains.wv)
 
-    by_row = gains.wo * _softmax_spread(pair[0][:_LOGIT_SAMPLES], values[:size, :size]) if spread else None
+    by_row = gains.wo * _softmax_spread(pair[0], values[:size, :size]) if spread else None
     through_logits = kept / np.outer(*[np.sqrt(x.power[:size])] * 2) if "q" in normed else gains.wq * gains.wk
 
     def pull(gradient: Array) -> Array:
