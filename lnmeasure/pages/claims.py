@@ -124,7 +124,7 @@ def page() -> None:
         return
     st.markdown(
         "A claim is a sentence somebody published, and what it predicts as a quantity and a relation. Its verdict is "
-        "computed from the readings when the store is published: an interval inside what the claim allows reproduces it, "
+        "computed from the readings when the store is published: an interval inside what it allows reproduces it, "
         "one outside contradicts it, one across the border leaves it untested."
     )
     kept = filters(claims)

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from lnmeasure.claims.judging import at_depth
-from lnmeasure.claims.ledger import Claim, shipped
+from lnmeasure.claims.ledger import Claim, Part, shipped
 from lnmeasure.dashboard import claims as views
 from lnmeasure.dashboard.prose import Row
 from lnmeasure.pages.source import ask
@@ -15,6 +15,8 @@ from lnmeasure.store.reader import Store
 
 MOST = 3
 """Cards in Home's panel."""
+AT = at_depth(0).removesuffix("0")
+"""What stands between the name of a part and a depth."""
 HOME_PLACEMENTS = (None, "post", "pre")
 
 
@@ -25,13 +27,19 @@ def ledger() -> dict[str, Claim]:
 
 
 def region_of(claim_id: str, part: str) -> views.Region | None:
-    """What the ledger allows for a part, which evidence at one depth names with its depth behind."""
+    """What the ledger allows for a part; None where it has no such part, or nothing measures it yet."""
+    found = part_of(claim_id, part)
+    if found is None or found.relation is None:
+        return None
+    region = found.relation.region
+    return views.Region(target=region.target, low=region.low, high=region.high)
+
+
+def part_of(claim_id: str, name: str) -> Part | None:
+    """The part of the ledger by the name of its evidence, which has the depth behind it where it is of one depth."""
     claim = ledger().get(claim_id)
-    for one in claim.parts if claim else ():
-        if one.relation and (part == one.name or part.startswith(one.name + at_depth(0)[:-1])):
-            region = one.relation.region
-            return views.Region(target=region.target, low=region.low, high=region.high)
-    return None
+    parts = claim.parts if claim else ()
+    return next((part for part in parts if name == part.name or name.startswith(part.name + AT)), None)
 
 
 def address_of(claim: Claim, depth: int | None = None) -> str | None:
@@ -64,20 +72,13 @@ def panel(store: Store, depth: int) -> bool:
 
 
 def strongest(claims: pd.DataFrame, parts: pd.DataFrame, depth: int) -> list[Row]:
-    """Of claims that fail, what fails at this depth or at no depth in particular; furthest off first, one per source."""
+    """What fails at this depth, or at none in particular, of claims that fail: furthest off first, one per source."""
     failing = claims[claims.verdict.isin(["contradicted", "outside its assumptions"])]
     told = failing[["claim_id", "source", "statement", "verdict", "why"]]
     rows = parts[parts.holds.eq(False)].merge(told, on="claim_id")
-    ranked = sorted(
-        (
-            (_off(row), row)
-            for row in rows.itertuples()
-            if _is_of(row.part, depth) and region_of(row.claim_id, row.part)
-        ),
-        key=lambda pair: -pair[0],
-    )
+    here = [row for row in rows.itertuples() if _is_of(row.part, depth) and region_of(row.claim_id, row.part)]
     first: dict[str, Row] = {}
-    for _, row in ranked:
+    for row in sorted(here, key=_off, reverse=True):
         first.setdefault(row.source.split(":")[0], row)
     return [_because(row) for row in list(first.values())[:MOST]]
 
@@ -87,10 +88,10 @@ def _off(row: Row) -> float:
 
 
 def _is_of(part: str, depth: int) -> bool:
-    return part.endswith(at_depth(depth)) or at_depth(0)[:-1] not in part
+    return part.endswith(at_depth(depth)) or AT not in part
 
 
 def _because(row: Row) -> Row:
     """The row with the reason the ledger knows for this part, and the part's name before what is expected."""
-    part = next(p for p in ledger()[row.claim_id].parts if row.part.startswith(p.name))
-    return row._replace(why=part.because, expected=f"{row.part}: {row.expected}")
+    part = part_of(row.claim_id, row.part)
+    return row._replace(why=part.because or row.why, expected=f"{row.part}: {row.expected}")
