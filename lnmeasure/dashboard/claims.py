@@ -18,14 +18,14 @@ STYLE = """
 .ln-claim h4 {font-size: 1rem; font-weight: 700; margin: 0; padding: 0;}
 .ln-claim p {margin: 0.15rem 0; font-size: 0.9rem;}
 .ln-claim p.source {opacity: 0.8; font-size: 0.8rem;}
-.ln-claim dl {display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 0.7rem; margin: 0.3rem 0;}
-.ln-claim dl {font-size: 0.9rem;}
-.ln-claim dt {opacity: 0.8; font-weight: 400;}
-.ln-claim dd {margin: 0; min-width: 0; font-variant-numeric: tabular-nums;}
+.ln-claim dl {display: grid; grid-template-columns: fit-content(7rem) 1fr; gap: 0.1rem 0.7rem;}
+.ln-claim dl {font-size: 0.9rem; margin: 0.3rem 0; padding: 0;}
+.ln-claim dt {opacity: 0.8; font-weight: 400; margin: 0; padding: 0;}
+.ln-claim dd {margin: 0; padding: 0; min-width: 0; font-variant-numeric: tabular-nums;}
 .ln-verdict {font-weight: 700; white-space: nowrap;}
 </style>
 """
-CHART_HEIGHT = 70
+CHART_HEIGHT = 110
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ def against_chart(row: Row, region: Region) -> alt.LayerChart:
     y = alt.Y("row:N", sort=["expected", "measured"], axis=alt.Axis(title=None, domain=False, ticks=False))
     colour = MARKS[row.verdict].colour if hasattr(row, "verdict") else GREY
     return alt.layer(
-        alt.Chart(allowed).mark_bar(height=10, color=NEUTRAL, opacity=0.35).encode(x=x, x2="high:Q", y=y),
+        alt.Chart(allowed).mark_bar(height=10, color=NEUTRAL, opacity=0.55).encode(x=x, x2="high:Q", y=y),
         alt.Chart(allowed).mark_tick(color=NEUTRAL, thickness=3, size=18).encode(x=alt.X("at:Q"), y=y),
         alt.Chart(found).mark_rule(color=colour, strokeWidth=3).encode(x=x, x2="high:Q", y=y),
         alt.Chart(found).mark_point(color=colour, filled=True, size=80, opacity=1).encode(x=alt.X("at:Q"), y=y),

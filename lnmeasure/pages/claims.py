@@ -81,7 +81,7 @@ def detail(row: Row, parts: pd.DataFrame) -> None:
         st.markdown(f"[See it at {claim.link['depth']} blocks, init {claim.link['init']}]({address})")
     with st.expander(f"Its evidence, {len(parts)} {'part' if len(parts) == 1 else 'parts'}"):
         st.dataframe(views.part_table(parts), hide_index=True)
-    if row.evidence_sql:
+    if not pd.isna(row.evidence_sql):
         with st.expander("The query of its readings"):
             st.code(row.evidence_sql, language="sql")
 
