@@ -15,7 +15,8 @@ pytestmark = pytest.mark.browser
 
 OVERLAPPING = """
 () => [...document.querySelectorAll("[data-testid=stVegaLiteChart] svg.marks")].flatMap(svg => {
-    const labels = [...svg.querySelectorAll("g.role-axis-label text")].filter(text => text.getBoundingClientRect().width);
+    const texts = [...svg.querySelectorAll("g.role-axis-label text")];
+    const labels = texts.filter(text => text.getBoundingClientRect().width);
     const boxes = labels.map(text => text.getBoundingClientRect());
     return labels.filter((_, i) => boxes.some((box, j) => j < i && box.left < boxes[i].right - 1
         && boxes[i].left < box.right - 1 && box.top < boxes[i].bottom - 6 && boxes[i].top < box.bottom - 6))
@@ -24,7 +25,7 @@ OVERLAPPING = """
 """
 WIDE = """
 () => [...document.querySelectorAll(".ln-claim, .ln-claim *")].filter(element =>
-    element.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(element => element.textContent)
+    element.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(one => one.textContent)
 """
 
 
