@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from lnmeasure.core.placements import PLACEMENTS, Place
 from lnmeasure.core.stack import begin, run_block
 from lnmeasure.core.watch import Bystander
 from lnmeasure.records import PathReading, Setting, Setup
-from lnmeasure.store.building import Building
+from lnmeasure.store.building import Building, Measured
 from lnmeasure.store.errors import StoreError
 from lnmeasure.store.lock import locked
 from lnmeasure.store.reader import Store
@@ -119,6 +120,19 @@ def test_paths_need_two_blocks_in_order_and_no_encoder():
 
 def test_the_kind_is_part_of_the_key():
     assert cell("post").key != replace(cell("post"), kind="readings").key
+
+
+def test_paths_near_the_end_of_floats_range_are_published_and_those_beyond_it_are_null(tmp_path):
+    path, setting = tmp_path / "lnmeasure.duckdb", cell("none", depth=1)
+    numbers = {"square": 3e38, "square_se": 3e38, "trace": 3e38, "trace_se": 1e39}
+    reading = PathReading(from_block=0, to_block=1, n_probes=2, **numbers)
+    with locked(path):
+        building = Building(path)
+        building.add(Measured(setting=setting, readings=[reading], measured_at=datetime(2026, 1, 1), wall_s=1.0))
+        building.publish("0", None)
+    (row,) = Store(path).query("SELECT square, square_se, trace, trace_se FROM path_reading").itertuples(index=False)
+    assert row[:3] == pytest.approx((3e38, 3e38, 3e38))
+    assert math.isnan(row.trace_se)
 
 
 def test_a_refresh_keeps_paths_as_cells_that_resume_are_counted_and_verified(tmp_path, capsys, monkeypatch):

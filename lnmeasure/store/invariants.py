@@ -69,8 +69,8 @@ _INVARIANTS = {
     "paths are there twice": _twice("path_reading", ORDER["path_reading"]),
     "paths lead downwards or out of their stack": "SELECT count(*) FROM path_reading WHERE NOT (0 <= from_block AND "
     "from_block < to_block AND to_block <= depth)",
-    "readings of paths are not finite": "SELECT count(*) FROM path_reading WHERE NOT isfinite(coalesce(square, 0) + "
-    "coalesce(square_se, 0) + coalesce(trace, 0) + coalesce(trace_se, 0))",
+    "readings of paths are not finite": "SELECT count(*) FROM path_reading WHERE NOT (isfinite(coalesce(square, 0)) "
+    "AND isfinite(coalesce(square_se, 0)) AND isfinite(coalesce(trace, 0)) AND isfinite(coalesce(trace_se, 0)))",
     "planned cells are neither ok, skipped, failed nor missing": "SELECT count(*) FROM coverage "
     "WHERE planned <> ok + skipped + failed + missing",
     "readings of cells are not finite": _not_finite("cell", per_block=False),
