@@ -16,7 +16,8 @@ pytestmark = pytest.mark.browser
 OVERLAPPING = """
 () => [...document.querySelectorAll("[data-testid=stVegaLiteChart] svg.marks")].flatMap(svg => {
     const texts = [...svg.querySelectorAll("g.role-axis-label text")];
-    const labels = texts.filter(text => text.getBoundingClientRect().width);
+    const shown = text => text.getBoundingClientRect().width && getComputedStyle(text).opacity !== "0";
+    const labels = texts.filter(shown);
     const boxes = labels.map(text => text.getBoundingClientRect());
     return labels.filter((_, i) => boxes.some((box, j) => j < i && box.left < boxes[i].right - 1
         && boxes[i].left < box.right - 1 && box.top < boxes[i].bottom - 6 && boxes[i].top < box.bottom - 6))
