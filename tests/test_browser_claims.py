@@ -44,6 +44,7 @@ def address(tmp_path_factory):
 
 def test_a_reader_answers_and_takes_a_claim_to_home(visit):  # noqa: F811
     tab = visit("claims?claim=X7")
+    tab.get_by_text("Check yourself").click()
     answer = tab.locator(".st-key-answer_F1")
     answer.get_by_text("holds", exact=True).click()
     tab.get_by_text("The readings disagree with you").wait_for(timeout=30_000)

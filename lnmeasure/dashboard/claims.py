@@ -143,10 +143,10 @@ def part_table(parts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "part": parts["part"],
+            "outcome": ["○ open" if pd.isna(value) else said[bool(value)] for value in parts["holds"]],
             "setup": parts["setup"],
             "expected": parts["expected"],
             "measured": [measured(row) for row in parts.itertuples()],
-            "outcome": ["○ open" if pd.isna(value) else said[bool(value)] for value in parts["holds"]],
         }
     )
 

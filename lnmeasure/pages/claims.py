@@ -89,7 +89,6 @@ def detail(row: Row, parts: pd.DataFrame) -> None:
 def check_yourself(claims: pd.DataFrame) -> None:
     """Statements the reader judges first; the readings answer second."""
     rows = {row.claim_id: row for row in claims.itertuples()}
-    st.subheader("Check yourself")
     st.markdown("Think first, then answer: what the readings say opens with your answer.")
     for title, ids in QUESTIONS.items():
         there = [rows[name] for name in ids if name in rows]
@@ -109,7 +108,7 @@ def check_yourself(claims: pd.DataFrame) -> None:
 
 
 def page() -> None:
-    """Filters, one claim, the ledger, the questions and the tables."""
+    """The questions, which come before their answers; filters, one claim, the ledger, the tables."""
     (seeds,) = ask(store, "seeds", setup=SETUP).itertuples()
     say_origin(store, seeds)
     st.html(views.STYLE)
@@ -127,6 +126,8 @@ def page() -> None:
         "computed from the readings when the store is published: an interval inside what it allows reproduces it, "
         "one outside contradicts it, one across the border leaves it untested."
     )
+    with st.expander("Check yourself, before you read on"):
+        check_yourself(claims)
     kept = filters(claims)
     st.markdown(views.counted(kept))
     chosen = None
@@ -136,7 +137,6 @@ def page() -> None:
         st.html(views.cards_html(kept))
     state = st.session_state
     remember(source=state.claims_source, verdict=state.claims_verdict, **({"claim": chosen} if chosen else {}))
-    check_yourself(claims)
     found = {
         "Verdicts": (kept, "claims"),
         "Evidence": (parts[parts.claim_id.isin(kept.claim_id)], "claims_evidence"),
