@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from jobs import plugins, predictions
+from jobs import plugins, predictions, verdicts
 from jobs.batches import Batch, in_batches
 from jobs.engines import ENGINES, LOCAL, Engine, chosen, scheduler
 from jobs.estimate import DEVICE_MB, Timings, memory_mb, needs_streaming, seeds_at_once
@@ -51,6 +51,7 @@ class Options:
     engine: Engine = LOCAL
     plugins: tuple[str, ...] = ()
     predicts: bool = False
+    judges: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ class Held:
     """What a store has: keys measured, attempts of failed cells by key, what grids asked for, and its timings.
 
     partly holds the keys of cells that have their whole-stack readings only. unpredicted: whether theory has something
-    to say that the store lacks.
+    to say that the store lacks. unjudged: whether its verdicts are not those of today's ledger.
     """
 
     keys: set[str]
@@ -68,6 +69,7 @@ class Held:
     older: bool = False
     partly: set[str] = field(default_factory=set)
     unpredicted: bool = False
+    unjudged: bool = False
 
     def has(self, plan: Plan) -> set[str]:
         """Keys of the cells that are measured as far as a plan asks for."""
@@ -129,8 +131,8 @@ def refresh(path: Path, plan: Plan, options: Options, stop: Stop | None = None) 
     return code
 
 
-def look(path: Path) -> Held:
-    """What the published store at path has; nothing, where there is no store."""
+def look(path: Path, judges: bool = False) -> Held:
+    """What the published store at path has; nothing, where there is no store. judges: verdicts are looked at too."""
     try:
         store = Store(path)
     except StoreMissing:
@@ -143,6 +145,7 @@ def look(path: Path) -> Held:
         older=store.older,
         partly=store.partly_measured_keys(),
         unpredicted=bool(predictions.lacking(store.unpredicted(predictions.SOURCE))),
+        unjudged=judges and not verdicts.are_kept(store),
     )
 
 
@@ -158,11 +161,11 @@ def to_measure(plan: Plan, held: Held, retry_failed: bool) -> list[Setting]:
 
 
 def _refresh(path: Path, plan: Plan, options: Options, stop: Stop, counts: Counts) -> int:
-    held = look(path)
+    held = look(path, options.judges)
     todo = to_measure(plan, held, options.retry_failed)
     counts.reused = counts.planned - len(todo)
     _say_plan(path, plan, held, todo)
-    is_news = held.older or not _is_kept(plan, held) or bool(options.predicts and held.unpredicted)
+    is_news = held.older or held.unjudged or not _is_kept(plan, held) or bool(options.predicts and held.unpredicted)
     if not todo and not is_news:
         _tidy(path)
         return DONE
@@ -217,6 +220,8 @@ def _measure_and_publish(
     if fruitless and (stop.asked() or not is_news or not building.published.exists()):
         building.discard()
         return _outcome(stop, counts, len(todo))
+    if options.judges:
+        verdicts.bring_up(building)
     building.finish(measured=counts.measured, failed=counts.failed, wall_s=wall_s)
     counts.generation = building.publish(package_version(), commit())
     print(f"Published generation {counts.generation}: {count(counts.measured, 'cell')} measured in {duration(wall_s)}.")
@@ -375,6 +380,7 @@ def _options(given: argparse.Namespace) -> Options:
         engine=engine,
         plugins=tuple(given.plugin),
         predicts=True,
+        judges=True,
     )
 
 

@@ -10,6 +10,7 @@ from random import Random
 import numpy as np
 import pandas as pd
 
+from jobs import verdicts
 from jobs.exits import DAMAGED, DONE, SOME_FAILED, ends, say
 from jobs.refresh import describe
 from jobs.words import count, whole_number
@@ -24,7 +25,7 @@ TOLERANCE = 1e-4
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Verify. Exit codes: 0 all is well, 1 a cell measures otherwise, 2 bad arguments, 76 not what was published."""
+    """Verify. Exit codes: 0 all is well, 1 a cell or claim comes out otherwise, 2 bad arguments, 76 damaged."""
     parser = argparse.ArgumentParser(prog="python -m jobs.verify", description=__doc__)
     number = partial(whole_number, "sample", 0, 10**6)
     parser.add_argument("--sample", type=number, default=5, help="cells to measure again, 0 for none (default 5)")
@@ -45,6 +46,8 @@ def verify(path: Path, sample: int, seed: int | None = None) -> int:
     cells = settings_of(store)
     require_keys(cells)
     print(f"every rule holds, and {count(len(cells), 'key')} of this version name what their cells are")
+    if code := judge_again(store):
+        return code
     return measure_again(store, Random(seed).sample(list(cells.values()), min(sample, len(cells))))
 
 
@@ -72,6 +75,18 @@ def require_recorded(store: Store) -> None:
         )
     if advice := stray_log(store.path):
         raise StoreError(advice)
+
+
+def judge_again(store: Store) -> int:
+    """Judge the ledger's claims again. 1 where the store keeps other verdicts; it may have none yet."""
+    kept, _ = store.judged()
+    if not kept:
+        print("no claim is judged in it yet: 'make refresh' does that and measures nothing again for it")
+        return DONE
+    if verdicts.are_kept(store):
+        print(f"{count(len(kept), 'verdict')} on the ledger's claims follow from its readings")
+        return DONE
+    return say("Its verdicts are not those of today's ledger: 'make refresh' judges anew.", SOME_FAILED)
 
 
 def settings_of(store: Store) -> dict[str, Setting]:

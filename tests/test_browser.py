@@ -86,7 +86,8 @@ def visit(chromium, address):
     On a page below the first one Streamlit asks for two addresses of its own in vain.
     """
     troubles, tabs = [], []
-    own = tuple(f"{address}placements/_stcore/{name}" for name in ("health", "host-config"))
+    names, pages = ("health", "host-config"), ("placements", "claims")
+    own = tuple(f"{address}{page}/_stcore/{name}" for page in pages for name in names)
 
     def opened(query: str = "", **look: object):
         tab = chromium.new_page(**({"viewport": {"width": 1400, "height": 1000}} | look))
@@ -112,7 +113,9 @@ def is_trouble(message, own: tuple[str, ...]) -> bool:
 def settled(tab) -> None:
     """Until the last line of the page is there and the script no longer runs."""
     tab.get_by_text("Every point is a mean over").wait_for(timeout=60_000)
-    tab.wait_for_function("document.querySelectorAll('[data-testid=stVegaLiteChart] svg').length >= 3", timeout=60_000)
+    charts = 1 if "/claims" in tab.url else 3
+    drawn = f"document.querySelectorAll('[data-testid=stVegaLiteChart] svg').length >= {charts}"
+    tab.wait_for_function(drawn, timeout=60_000)
     tab.locator("[data-testid=stStatusWidget]").wait_for(state="detached", timeout=60_000)
 
 

@@ -3,16 +3,23 @@
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 
 import duckdb
 import pytest
 
 from jobs import claims as job
+from jobs import verdicts as verdicts_job
+from jobs.grids import Plan
+from jobs.refresh import Options, refresh
+from jobs.verify import verify
 from lnmeasure.claims.judging import judge
 from lnmeasure.claims.ledger import shipped as shipped_claims
+from lnmeasure.store.invariants import broken_invariants
 from lnmeasure.store.reader import SHIPPED, Store
 
 WORDS = {"reproduced", "contradicted", "outside its assumptions", "about training", "untested"}
+NOTHING = Plan(grids={})
 MINE = """
 [[claim]]
 id = "mine"
@@ -102,3 +109,73 @@ def test_the_claim_that_readme_shows_is_judged(tmp_path, capsys):
     file.write_text(example, encoding="utf-8")
     assert job.main(["check", str(file), "--store", str(SHIPPED)]) == 0
     assert "mine: contradicted" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """A copy of the shipped store, published once more with its verdicts."""
+    path = tmp_path_factory.mktemp("judged") / "lnmeasure.duckdb"
+    for ending in ("", ".record"):
+        shutil.copyfile(f"{SHIPPED}{ending}", f"{path}{ending}")
+    assert refresh(path, NOTHING, Options(judges=True)) == 0
+    return path
+
+
+def test_a_refresh_that_measures_nothing_publishes_verdicts_and_evidence_once(judged):
+    first = Store(judged)
+    found = first.query("SELECT * FROM claim_verdict")
+    assert len(found) == found.claim_id.nunique() == len(shipped_claims())
+    assert verdicts(shipped_claims(), first) == dict(zip(found.claim_id, found.verdict, strict=True))
+    assert set(first.query("SELECT * FROM claim_evidence").claim_id) == set(found.claim_id)
+    assert first.broken_invariants() == []
+    assert refresh(judged, NOTHING, Options(judges=True)) == 0
+    assert Store(judged).meta["generation"] == first.meta["generation"]
+
+
+def test_a_claim_that_is_dropped_or_reworded_is_published_again(judged, monkeypatch):
+    before = Store(judged)
+    assert verdicts_job.are_kept(before)
+    first, second, *rest = shipped_claims()
+    monkeypatch.setattr(verdicts_job, "shipped", lambda: [replace(second, statement="other"), *rest])
+    assert not verdicts_job.are_kept(before)
+    assert refresh(judged, NOTHING, Options(judges=True)) == 0
+    after = Store(judged).query("SELECT claim_id, statement FROM claim_verdict").set_index("claim_id").statement
+    assert first.id not in after
+    assert after[second.id] == "other"
+    monkeypatch.undo()
+    assert refresh(judged, NOTHING, Options(judges=True)) == 0
+    assert verdicts_job.are_kept(Store(judged))
+
+
+def test_the_query_of_the_evidence_gives_the_readings_again(judged):
+    store = Store(judged)
+    for text in store.query("SELECT evidence_sql FROM claim_verdict").evidence_sql.dropna():
+        for one in duckdb.extract_statements(text):
+            assert {"seed", "value"} <= set(store.readings(one.query).columns)
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ("INSERT INTO verdict FROM verdict LIMIT 1", "claims have two verdicts"),
+        ("INSERT INTO evidence FROM evidence LIMIT 1", "evidence is there twice"),
+        ("UPDATE verdict SET verdict = 'true' WHERE claim_id = 'X9'", "verdicts are none of the five words"),
+        ("UPDATE evidence SET claim_id = 'X0' WHERE claim_id = 'X9'", "evidence belongs to no verdict"),
+        ("DELETE FROM evidence WHERE claim_id = 'F2'", "verdicts rest on no evidence"),
+        ("UPDATE evidence SET holds = true WHERE claim_id = 'F2'", "verdicts say other than their evidence"),
+        ("UPDATE evidence SET n_seeds = NULL WHERE claim_id = 'F2'", "evidence has an answer and no readings"),
+    ],
+)
+def test_verdicts_that_break_a_rule_are_found(broken, words, judged, tmp_path):
+    path = tmp_path / "broken.duckdb"
+    shutil.copyfile(judged, path)
+    with duckdb.connect(path) as connection:
+        connection.execute(broken)
+        assert words in broken_invariants(connection)
+
+
+def test_verify_judges_again(judged, monkeypatch, capsys):
+    assert verify(judged, 0) == 0
+    assert "35 verdicts" in capsys.readouterr().out
+    monkeypatch.setattr(verdicts_job, "shipped", lambda: shipped_claims()[1:])
+    assert verify(judged, 0) == 1

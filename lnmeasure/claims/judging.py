@@ -12,6 +12,9 @@ REPRODUCED, CONTRADICTED, OUTSIDE = "reproduced", "contradicted", "outside its a
 TRAINING, UNTESTED = "about training", "untested"
 VERDICTS = (CONTRADICTED, OUTSIDE, REPRODUCED, TRAINING, UNTESTED)
 
+MORE_SEEDS = "The interval reaches across the border of what the claim allows; more seeds would tell."
+"""Why an untested claim is so where its readings are there. The word is the same: so far nothing is decided."""
+
 Ask = Callable[[str], pd.DataFrame]
 """Answers one SELECT over the store's views."""
 
@@ -170,7 +173,8 @@ def _together(evidence: list[Evidence]) -> bool | None:
 def _why(claim: Claim, verdict: str, evidence: tuple[Evidence, ...]) -> str:
     """What decided, in figures of the readings, and the reason where it is known."""
     leading = leading_of(claim, evidence)
-    lacking = list(dict.fromkeys(f"{e.part.name} ({e.part.setup}): {e.lack}" for e in evidence if e.lack))
+    telling = [e for e in evidence if e.part.role != "context"]
+    lacking = list(dict.fromkeys(f"{e.part.name} ({e.part.setup}): {e.lack}" for e in telling if e.lack))
     if verdict == REPRODUCED:
         return f"{_sentence(leading)} {claim.because}".strip()
     fails = f"{_sentence(leading)} {leading.part.because}".strip() if leading and leading.holds is False else ""
@@ -179,7 +183,8 @@ def _why(claim: Claim, verdict: str, evidence: tuple[Evidence, ...]) -> str:
     if lacking:
         said = f"Not decided: {'; '.join(lacking[:3])}{' and more' if len(lacking) > 3 else ''}."
     else:
-        said = "Not decided: an interval reaches across the border of what is allowed; more seeds would tell."
+        across = next(e for e in telling if e.holds is None)
+        return f"Measured, and not decided. {_sentence(across)} {MORE_SEEDS} {fails}".strip()
     return f"{said} {fails or (_sentence(leading) if leading else '')}".strip()
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from lnmeasure.dashboard import charts, prose
 from lnmeasure.dashboard.readouts import readouts_html
 from lnmeasure.dashboard.theme import PLACEMENTS, REFERENCES, SCALING_INITS
-from lnmeasure.pages import numbers
+from lnmeasure.pages import numbers, verdicts
 from lnmeasure.pages.address import choose_depth, choose_init, remember
 from lnmeasure.pages.source import ask, current_store, say_origin
 
@@ -163,7 +163,7 @@ def page() -> None:
     st.html(readouts_html(readouts))
     stream_and_gradient(init, depth)
     against_depth(init, depth)
-    if "xavier_uniform" in inits:
+    if not verdicts.panel(store, depth) and "xavier_uniform" in inits:
         parting_ways(depth)
     gpt2_question(depth)
     numbers.section(store, setup=SETUP, init=init, depth=depth)

@@ -14,6 +14,7 @@ PAGES = [
     st.Page("home.py", title="Home", default=True),
     st.Page("placements.py", title="Placements and inits", url_path="placements"),
     st.Page("paths.py", title="Gradient paths", url_path="paths"),
+    st.Page("claims.py", title="Claims", url_path="claims"),
     st.Page("theory.py", title="Theory", url_path="theory"),
 ]
 st.navigation(PAGES, position="top").run()

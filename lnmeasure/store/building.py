@@ -6,12 +6,14 @@ from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
 
+import pandas as pd
+
 from lnmeasure.records import PathReading, Reading, Setting, Setup
 from lnmeasure.store.clock import now
 from lnmeasure.store.errors import full_disk_is_said
 from lnmeasure.store.files import beside, connect_to_log, remove_database
 from lnmeasure.store.publication import publish, require_no_log
-from lnmeasure.store.reader import attempts, measured_keys, unpredicted
+from lnmeasure.store.reader import attempts, measured_keys, readings, unpredicted
 from lnmeasure.store.rows import by_block, by_path, insert, place, whole_of_paths, whole_stack
 from lnmeasure.store.start import take_up_or_start
 
@@ -125,6 +127,17 @@ class Building:
                 [*where, theory],
             )
             insert(self._connection, "predicted_value", said)
+
+    def readings(self, statement: str) -> pd.DataFrame:
+        """The answer of a query of the ledger. ValueError with DuckDB's reason where it is no such query."""
+        return readings(self._connection, statement)
+
+    def judge(self, verdicts: Iterable[list[object]], evidence: Iterable[list[object]]) -> None:
+        """Keep what was judged, as rows of the tables verdict and evidence, in the place of all that was kept."""
+        with self._transaction():
+            for table, rows in (("verdict", verdicts), ("evidence", evidence)):
+                self._connection.execute(f"DELETE FROM {table}")
+                insert(self._connection, table, rows)
 
     def add(self, cell: Measured) -> None:
         """Commit one finished cell, in the place of any earlier measurement of the same setting.

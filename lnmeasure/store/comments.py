@@ -27,9 +27,10 @@ VIEWS = {
     "first_steps": "One row per training run and step. Empty until runs are measured.",
     "first_steps_block": "One row per training run, step, stack and block: per-block readings at a few steps. Empty "
     "until runs are measured.",
-    "claim_verdict": "One row per claim: the published value, the measured one, and the verdict. Empty until claims "
-    "are judged.",
-    "claim_evidence": "One row per claim and part: the readings a verdict rests on. Empty until claims are judged.",
+    "claim_verdict": "One row per claim: the published value, the measured one, and the verdict, judged anew "
+    "whenever the store is published; empty where none of the refreshes judged claims.",
+    "claim_evidence": "One row per claim and part: the readings a verdict rests on. A part that is "
+    "judged depth by depth has a row per depth.",
     "meta": "One row: which publication of the store this is.",
 }
 
@@ -142,12 +143,12 @@ OWN = {
         "source": "Document and place of the claim.",
         "statement": "The claim in our words.",
         "verdict": "'reproduced', 'contradicted', 'outside its assumptions', 'about training' or 'untested'.",
-        "why": "The verdict's reason in one sentence.",
-        "evidence_sql": "The query whose answer the verdict rests on.",
+        "why": "What decided, in figures, and the reason where it is known; of an untested claim, what is lacking.",
+        "evidence_sql": "The queries that fetch the readings, one per part; null where nothing measures it yet.",
     },
     "claim_evidence": {
         "part": "Which part of the claim the row is about.",
-        "holds": "Whether this part holds.",
+        "holds": "Whether this part holds; null where readings lack or their interval reaches across the border.",
     },
     "refresh_log": {
         "started": "Start, UTC.",

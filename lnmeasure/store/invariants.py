@@ -50,6 +50,7 @@ def _not_finite(table: str, per_block: bool) -> str:
 
 
 _CELL = ORDER["cell"]
+_DECIDED = "verdict IN ('reproduced', 'contradicted', 'outside its assumptions')"
 _INVARIANTS = {
     "cells are there twice": _twice("cell", _CELL),
     "keys of cells are there twice": _twice("cell", "key"),
@@ -81,6 +82,18 @@ _INVARIANTS = {
     "quantiles of Student's t are missing": "SELECT (count(*) <> 1000 OR count(t) <> 999)::INTEGER FROM t_quantile",
     "depths of the default slope are missing": "SELECT (count(*) <> 7)::INTEGER FROM slope_depth "
     "WHERE (depth_min, depth_max) = (8, 64)",
+    "claims have two verdicts": _twice("verdict", "claim_id"),
+    "evidence is there twice": _twice("evidence", ORDER["evidence"]),
+    "verdicts are none of the five words": "SELECT count(*) FROM verdict WHERE verdict NOT IN ('reproduced', "
+    "'contradicted', 'outside its assumptions', 'about training', 'untested')",
+    "evidence belongs to no verdict": "SELECT count(*) FROM evidence ANTI JOIN verdict USING (claim_id)",
+    "verdicts rest on no evidence": f"SELECT count(*) FROM verdict WHERE {_DECIDED} AND (n_seeds IS NULL OR claim_id "
+    "NOT IN (SELECT claim_id FROM evidence WHERE holds IS NOT NULL))",
+    "verdicts say other than their evidence": "SELECT count(*) FROM verdict WHERE "
+    "verdict IN ('contradicted', 'outside its assumptions') AND claim_id NOT IN "
+    "(SELECT claim_id FROM evidence WHERE NOT holds)",
+    "evidence has an answer and no readings": "SELECT count(*) FROM evidence WHERE holds IS NOT NULL "
+    "AND (estimate IS NULL OR n_seeds IS NULL)",
     "readings are null and their cell says ok": "SELECT count(*) FROM by_cell WHERE status = 'ok' AND "
     "(top_grad_w2 IS NULL OR loss IS NULL OR embedding_rms IS NULL)",  # sigma is absent where no last norm is
 }

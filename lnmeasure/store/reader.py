@@ -112,6 +112,12 @@ class Store:
         """One setting of each setup, placement, init and depth that has no prediction of this source."""
         return unpredicted(self._connection.cursor(), source)
 
+    def judged(self) -> tuple[list[tuple], list[tuple]]:
+        """The rows of claim_verdict and of claim_evidence."""
+        cursor = self._connection.cursor()
+        verdicts, evidence = (cursor.execute(f"FROM {view}").fetchall() for view in ("claim_verdict", "claim_evidence"))
+        return verdicts, evidence
+
     def attempts(self) -> dict[str, int]:
         """How often each failed cell was tried, by key."""
         return attempts(self._connection.cursor())
