@@ -14,8 +14,8 @@ DEEP_DEPTHS = (128, 256, 512, 1024)
 CATALOGUE_DEPTHS = (2, 4, 8, 16, 32, 64)
 SEEDS = range(10)
 SEEDS_IN_FULL = range(3)
-"""Of the ten seeds of a lesser pair these have readings of every block, the others of the whole stack: a store of
-less than 25 MB holds no more."""
+"""Of the ten seeds of a pair of the catalogue these have readings of every block, the others of the whole stack: a store
+of less than 25 MB holds no more. The lesser grids have these seeds only."""
 
 PLACEMENTS = [
     *("post", "pre", "none", "sandwich", "reordered", "reordered_no_qk", "deepnorm", "keel", "admin", "normformer"),
@@ -106,18 +106,18 @@ def catalogue() -> list[Setting | WholeOnly]:
 
 def norms() -> list[Setting | WholeOnly]:
     """Every placement with RMSNorm."""
-    return _crossed([replace(PAGE, name="rmsnorm", norm="rmsnorm")], PLACEMENTS, BOTH_SCALES)
+    return _crossed([replace(PAGE, name="rmsnorm", norm="rmsnorm")], PLACEMENTS, BOTH_SCALES, SEEDS_IN_FULL)
 
 
 def embeddings() -> list[Setting | WholeOnly]:
     """Every placement with smaller embeddings; those of page are 1."""
     setups = [replace(PAGE, name=f"embedding_{name}", embedding_std=std) for name, std in EMBEDDINGS.items()]
-    return _crossed(setups, PLACEMENTS, BOTH_SCALES)
+    return _crossed(setups, PLACEMENTS, BOTH_SCALES, SEEDS_IN_FULL)
 
 
 def zipf() -> list[Setting | WholeOnly]:
     """Every placement with tokens and targets that are as uneven as words."""
-    return _crossed([replace(PAGE, name="zipf", data="zipf")], PLACEMENTS, BOTH_SCALES)
+    return _crossed([replace(PAGE, name="zipf", data="zipf")], PLACEMENTS, BOTH_SCALES, SEEDS_IN_FULL)
 
 
 def shape() -> list[Setting | WholeOnly]:
@@ -149,10 +149,11 @@ def xiong_fig3() -> list[Setting]:
 
 
 def paths() -> list[Setting]:
-    """Jacobians from block to block, of every placement; three seeds of eight probes."""
+    """Jacobians from block to block, of every placement; eight probes a seed; ten seeds of shallow post and pre."""
     return [
         Setting(setup=PATHS, placement=placement, init="xavier_uniform", depth=depth, seed=seed, kind="paths")
-        for placement, depth, seed in product(PLACEMENTS, PATH_DEPTHS, SEEDS_IN_FULL)
+        for placement, depth in product(PLACEMENTS, PATH_DEPTHS)
+        for seed in (SEEDS if placement in ("post", "pre") and depth <= 12 else SEEDS_IN_FULL)
     ]
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from lnmeasure.dashboard.charts import HEIGHT, block_axis, log_axis
 from lnmeasure.dashboard.theme import NEUTRAL, PLACEMENTS
 
-HEAT_HEIGHT = 260
+HEAT_HEIGHT = 360
 SIZE, SHARE = "size", "identity_share"
 MEASURES = {SIZE: "size of the Jacobian", SHARE: "share of the identity in it"}
 _TITLES = {SIZE: "size, 1 = identity", SHARE: "share, 1 = identity"}
@@ -45,13 +45,19 @@ def heat_map(rows: pd.DataFrame, measure: str, scale: alt.Scale) -> alt.Chart:
         .encode(
             x=alt.X("from_block:O", axis=axis, title="from the output of block"),
             y=alt.Y("to_block:O", axis=axis, title="to that of block", sort="descending"),
-            color=alt.Color(
-                f"{measure}:Q", scale=scale, legend=alt.Legend(title=_TITLES[measure], orient="bottom", format="~g")
-            ),
+            color=alt.Color(f"{measure}:Q", scale=scale, legend=_legend(measure, scale)),
             tooltip=tooltip,
         )
         .properties(height=HEAT_HEIGHT)
     )
+
+
+def _legend(measure: str, scale: alt.Scale) -> alt.Legend:
+    ticks = alt.Undefined
+    if measure == SIZE:
+        low, high = scale.domain
+        ticks = [tick for tick in (0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000) if low <= tick <= high]
+    return alt.Legend(title=_TITLES[measure], orient="bottom", format="~g", values=ticks, labelOverlap="greedy")
 
 
 def stream_gradients(rows: pd.DataFrame, column: str, title: str) -> alt.LayerChart:

@@ -22,6 +22,8 @@ VIEWS = {
     "refresh_log": "One row per refresh of the store.",
     "prediction": "One row per setup, placement, init, depth, stack, block, quantity and theory: a predicted reading, "
     "of what the theory can express.",
+    "path_by_seed": "One row per setup, placement, init, depth, seed and pair of blocks: what one seed's random "
+    "cotangents estimate of the Jacobian J of one block's output with respect to an earlier one's.",
     "path_jacobian": "One row per setup, placement, init, depth and pair of blocks: the Jacobian of one block's output "
     "by another's, estimated by random probes. Empty until it is measured.",
     "first_steps": "One row per training run and step. Empty until runs are measured.",
@@ -126,6 +128,15 @@ OWN = {
         "theory": "'mean_field', 'lower_bound', 'upper_bound' or 'guide'.",
         "source": "Paper and equation.",
         "value": "The predicted value, in the quantity's unit.",
+    },
+    "path_by_seed": {
+        "from_block": "Block i whose output x_i is varied; 0 is the input of the first block.",
+        "to_block": "Block j > i whose output x_j answers.",
+        "n_probes": "Random cotangents, one for each sequence of the batch.",
+        "square": "||J||_F^2 / (T d), mean over the probes [1].",
+        "square_se": "Standard error of square over the probes [1].",
+        "trace": "tr J / (T d), mean over the probes [1].",
+        "trace_se": "Standard error of trace over the probes [1].",
     },
     "path_jacobian": {
         "from_block": "Block i whose output x_i is varied; 0 is the input of the first block.",

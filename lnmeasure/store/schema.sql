@@ -263,6 +263,10 @@ GROUP BY planned.grid, planned.setup, planned.placement, planned.init, planned.d
 CREATE VIEW prediction AS
 SELECT setup, placement, init, depth, stack, block, quantity, theory, source, value FROM predicted_value;
 
+CREATE VIEW path_by_seed AS
+SELECT setup, placement, init, depth, seed, from_block, to_block, n_probes, square, square_se, trace, trace_se
+FROM path_reading;
+
 -- Standard errors are over seeds, of one seed over its probes. The square of an estimated trace is too large by its
 -- variance, which is taken off again.
 CREATE VIEW path_jacobian AS
@@ -270,7 +274,7 @@ WITH one AS (
     SELECT *, sqrt(square::DOUBLE) AS size, square_se / (2 * sqrt(square::DOUBLE)) AS size_error,
         greatest(trace::DOUBLE ^ 2 - coalesce(trace_se, 0)::DOUBLE ^ 2, 0) / nullif(square::DOUBLE, 0) AS share,
         2 * abs(trace::DOUBLE) * trace_se / nullif(square::DOUBLE, 0) AS share_error
-    FROM path_reading
+    FROM path_by_seed
 )
 SELECT setup, placement, init, depth, from_block, to_block, count(*)::INTEGER AS n_seeds,
     max(n_probes)::INTEGER AS n_probes, mean_of(size) AS size,

@@ -12,7 +12,7 @@ from lnmeasure.store.comments import VIEWS, write_comments
 from lnmeasure.store.errors import StoreError
 from lnmeasure.store.files import beside, connect_to_log, remove_database
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 WAY_OUT = (
     "Point LNMEASURE_STORE at a store, bring the shipped one back with 'git checkout HEAD data', or move the file away "
     "and run 'make refresh' to measure a new one."
