@@ -14,7 +14,7 @@ DEEP_DEPTHS = (128, 256, 512, 1024)
 CATALOGUE_DEPTHS = (2, 4, 8, 16, 32, 64)
 SEEDS = range(10)
 SEEDS_IN_FULL = range(3)
-"""Of the ten seeds of a pair of the catalogue these have readings of every block, the others of the whole stack: a store
+"""Of the ten seeds of a pair of the catalogue these have readings of every block, the others of the whole stack: a file
 of less than 25 MB holds no more. The lesser grids have these seeds only."""
 
 PLACEMENTS = [
