@@ -2,7 +2,6 @@
 
 import pandas as pd
 
-from lnmeasure.claims.interval import over_seeds
 from lnmeasure.dashboard.prose import between
 from lnmeasure.dashboard.theme import PLACEMENTS
 
@@ -158,11 +157,12 @@ def lemma_3(table: pd.DataFrame) -> str:
     )
 
 
-def lemma_3_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Per scale the norm measured, with its interval over seeds, beside the lemma's."""
-    rows = []
-    for scale, group in table.groupby("scale"):
-        found = over_seeds(group["measured"].tolist())
-        text = between(found.estimate, found.low, found.high)
-        rows.append({"scale k": scale, "measured": text, "Lemma 3": round(group["lemma"].mean(), 4)})
-    return pd.DataFrame(rows)
+def lemma_3_table(means: pd.DataFrame) -> pd.DataFrame:
+    """Per scale the norm measured beside the lemma's, as text. Columns: scale, mean, low, high, lemma."""
+    return pd.DataFrame(
+        {
+            "scale k": means["scale"],
+            "measured": [between(*row) for row in means[["mean", "low", "high"]].to_numpy()],
+            "Lemma 3": means["lemma"].round(4),
+        }
+    )
