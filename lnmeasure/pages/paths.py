@@ -6,7 +6,7 @@ import streamlit as st
 from lnmeasure.dashboard import paths as charts
 from lnmeasure.dashboard import prose_paths as words
 from lnmeasure.dashboard.theme import PLACEMENTS
-from lnmeasure.pages import numbers
+from lnmeasure.pages import numbers, verdicts
 from lnmeasure.pages.address import choose, choose_depth, choose_several, remember, say_unknown
 from lnmeasure.pages.source import ask, current_store, say_origin
 from lnmeasure.theory import toy
@@ -165,11 +165,13 @@ def page() -> None:
     factors = ask(store, "path_factors", setup=SETUP, init=INIT)
     depth, measure, compared = controls(depths, list(PLACEMENTS.of(factors.placement)))
     heat_maps(depth, measure, compared, factors)
+    verdicts.cards(store, ("H1", "H2"))
     stream()
     toys()
     decay(factors)
     derivation()
     collapse(depth, compared)
+    verdicts.cards(store, ("R1",))
     found = {
         f"Every pair at depth {depth}": (
             ask(store, "path_sizes", setup=SETUP, init=INIT, depth=depth, compared=compared),

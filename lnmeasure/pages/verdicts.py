@@ -71,6 +71,15 @@ def panel(store: Store, depth: int) -> bool:
     return True
 
 
+def cards(store: Store, ids: tuple[str, ...]) -> None:
+    """What became of some claims, a card each; nothing where the store has not judged them."""
+    claims = ask(store, "claims")
+    some = claims[claims.claim_id.isin(ids)]
+    if len(some):
+        st.html(views.STYLE)
+        st.html(views.cards_html(some))
+
+
 def strongest(claims: pd.DataFrame, parts: pd.DataFrame, depth: int) -> list[Row]:
     """What fails at this depth, or at none in particular, of claims that fail: furthest off first, one per source."""
     failing = claims[claims.verdict.isin(["contradicted", "outside its assumptions"])]
