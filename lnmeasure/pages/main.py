@@ -16,5 +16,6 @@ PAGES = [
     st.Page("paths.py", title="Gradient paths", url_path="paths"),
     st.Page("claims.py", title="Claims", url_path="claims"),
     st.Page("theory.py", title="Theory", url_path="theory"),
+    st.Page("data.py", title="Data", url_path="data"),
 ]
 st.navigation(PAGES, position="top").run()
