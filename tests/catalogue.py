@@ -19,6 +19,7 @@ _CHANGES = f"""
     UPDATE block_reading SET grad_w2 = NULL, stream_rms = NULL WHERE placement = 'keel' AND depth = 64;
     DELETE FROM cell WHERE placement = 'completep' AND init = 'theory';
     DELETE FROM block_reading WHERE placement = 'completep' AND init = 'theory';
+    DELETE FROM path_reading WHERE placement = 'completep' AND init = 'theory';
     UPDATE registered SET unconfirmed = '{OPEN_QUESTION}' WHERE name IN ('keel', 'small_wang');
     INSERT INTO registered (kind, name, equation, source) VALUES ('placement', '{PLUGIN}', 'x <- N(x) < x', 'nobody');
 """
