@@ -61,7 +61,7 @@ def test_the_page_says_that_the_direct_path_is_in_pre_ln_alone_and_that_sizes_st
     for name in ("pre", "post"):
         size, _, share = by_hand(shipped, name, 48, 0, 48)
         assert f"size {size:.2f}" in said
-        assert (share > 0.1) == (name == "pre")
+        assert (share == pytest.approx(1 / size**2, rel=0.1)) == (name == "pre"), "tr J = T d in pre-LN alone"
         assert 0.3 < size < 10
 
 

@@ -161,7 +161,8 @@ def test_every_shipped_query_is_one_select_that_says_what_a_row_is_and_answers(q
     assert text.startswith("-- one row")
     assert len(duckdb.extract_statements(text)) == 1
     assert duckdb.extract_statements(text)[0].type == duckdb.StatementType.SELECT
-    values = {"setup": "page", "init": "xavier_uniform", "depth": 24, "compared": ["post", "pre"]}
+    setup = "paths" if question.startswith("path_") else "page"
+    values = {"setup": setup, "init": "xavier_uniform", "depth": 24, "compared": ["post", "pre"]}
     answer = shipped.ask(question, **{name: value for name, value in values.items() if f"${name}" in text})
     assert len(answer) > 0 or question == "failures"
 

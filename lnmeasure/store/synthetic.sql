@@ -106,7 +106,7 @@ FROM stack ORDER BY ALL;
 CREATE TEMP TABLE path AS
 SELECT 'paths' AS setup, placement, init, depth, seed, md5(concat_ws(' ', 'paths', placement, init, depth, seed)) AS key,
     hash(number, seed) AS number
-FROM stack CROSS JOIN (SELECT unnest(range(3)) AS seed) WHERE depth <= 32;
+FROM stack CROSS JOIN (SELECT unnest(range(3)) AS seed) WHERE depth <= 32 OR (depth = 64 AND init = 'xavier_uniform');
 
 INSERT INTO cell (key, setup, placement, init, depth, seed, status, measured_at, measurement_version, wall_s, refresh,
     "full", peak_mb, kind)
