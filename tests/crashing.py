@@ -157,12 +157,18 @@ def to_schema_1(file: Path, logged: bool = False) -> None:
     with files.connect_to_log(old) if logged else duckdb.connect(old) as connection:
         connection.execute(Path(__file__).with_name("schemas").joinpath("0001.sql").read_text(encoding="utf-8"))
         connection.execute(f"ATTACH '{file}' AS new (READ_ONLY)")
-        names = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
-        for (table,) in connection.execute(names).fetchall():
-            columns = ", ".join(name for name, *_ in connection.execute(f"DESCRIBE {table}").fetchall())
+        tables = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+        for (table,) in connection.execute(tables).fetchall():
+            names = [name for name, *_ in connection.execute(f"DESCRIBE {table}").fetchall()]
+            columns = ", ".join(names)
             connection.execute(f"DELETE FROM {table}")
-            known = 'WHERE "full"' if table == "cell" else ""  # schema 1 knew no others
-            connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table} {known}")
+            known = ["true"]  # schema 1 knew no encoder, no paths, and measured every block
+            if "setup" in names or table == "setup":
+                column = "name" if table == "setup" else "setup"
+                known.append(f"{column} IN (SELECT name FROM new.setup WHERE encoder = 'none')")
+            if table == "cell":
+                known.append("\"full\" AND kind = 'readings'")
+            connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table} WHERE {' AND '.join(known)}")
         connection.execute("UPDATE meta SET schema_version = 1")
     files.remove_database(file)
     old.replace(file)

@@ -3,12 +3,11 @@
 import json
 import shutil
 
+import duckdb
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from jobs.grids import Plan
-from jobs.refresh import Options, refresh
 from lnmeasure.claims.judging import VERDICTS
 from lnmeasure.dashboard import claims as views
 from lnmeasure.pages import verdicts
@@ -22,24 +21,14 @@ LINKS = sorted({verdicts.address_of(claim) for claim in verdicts.ledger().values
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    """The shipped store, published once more with verdicts."""
-    path = tmp_path_factory.mktemp("judged") / "lnmeasure.duckdb"
-    for ending in ("", ".record"):
-        shutil.copyfile(f"{SHIPPED}{ending}", f"{path}{ending}")
-    assert refresh(path, Plan(grids={}), Options(judges=True)) == 0
-    return path
-
-
-@pytest.fixture(scope="module")
-def store(path) -> Store:
-    return Store(path)
+def store() -> Store:
+    return Store(SHIPPED)
 
 
 @pytest.fixture
-def page(path, monkeypatch):
+def page(monkeypatch):
     """A page at an address, after its first run."""
-    monkeypatch.setenv("LNMEASURE_STORE", str(path))
+    monkeypatch.delenv("LNMEASURE_STORE", raising=False)
 
     def run(script: str = "claims.py", **address: str) -> AppTest:
         app = AppTest.from_file(str(PAGES / script), default_timeout=60)
@@ -125,11 +114,16 @@ def test_homes_panel_shows_what_fails_at_this_depth_and_is_furthest_off(page, st
         assert not region.low <= row.estimate <= region.high
 
 
-def test_home_without_verdicts_still_says_where_paper_and_measurement_part_ways(monkeypatch):
-    monkeypatch.setenv("LNMEASURE_STORE", str(SHIPPED))
+def test_home_without_verdicts_says_so_in_its_panel(monkeypatch, tmp_path):
+    copied = tmp_path / "store.duckdb"
+    shutil.copyfile(SHIPPED, copied)
+    with duckdb.connect(copied) as connection:
+        connection.execute("DELETE FROM verdict; DELETE FROM evidence")
+    monkeypatch.setenv("LNMEASURE_STORE", str(copied))
     app = AppTest.from_file(str(PAGES / "main.py"), default_timeout=60).run()
     assert not app.exception
     assert any("part ways" in element.value for element in app.subheader)
+    assert any("have not been judged" in element.value for element in app.info)
 
 
 def test_a_store_without_verdicts_says_how_to_get_them(published):

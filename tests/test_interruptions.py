@@ -243,8 +243,10 @@ def test_a_dry_run_estimates_time_and_memory_from_earlier_timings(monkeypatch, c
     assert "2 to measure" in said
     assert "from earlier timings" in said
     timed = Timings(Store(SHIPPED).ask("timings"))
+    of_page = "setup = 'page' AND \"full\""
     known = [
-        rows(SHIPPED, f'SELECT median(wall_s) AS s FROM by_cell WHERE depth = {d} AND "full"')[0]["s"] for d in (24, 64)
+        rows(SHIPPED, f"SELECT median(wall_s) AS s FROM by_cell WHERE {of_page} AND depth = {d}")[0]["s"]
+        for d in (24, 64)
     ]
     assert [timed.wall_s(setting) for setting in more] == pytest.approx(known)
     batches = [Batch(settings=(setting,)) for setting in more]

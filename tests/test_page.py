@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from lnmeasure.dashboard import prose
+from lnmeasure.pages import verdicts
 from lnmeasure.store.reader import SHIPPED, Store
 from tests.conftest import ROOT
 
@@ -42,7 +43,7 @@ def test_home_shows_all_nine_items_with_numbers_of_the_store(shipped):
     assert app.code[0].value == "x <- N(x + F(x))"
     readouts = shipped.ask("readouts", setup="page", init="xavier_uniform", depth=24)
     assert prose.finding(readouts, 24) in text(app)
-    assert len(app.get("vega_lite_chart")) == 4
+    assert len(app.get("vega_lite_chart")) == 4 + verdicts.MOST
     assert "10 seeds" in text(app)
 
 
@@ -238,7 +239,7 @@ def test_drawing_the_whole_page_leaves_torch_unloaded():
     code = (
         "import sys; from streamlit.testing.v1 import AppTest; "
         f"app = AppTest.from_file({str(MAIN)!r}, default_timeout=60).run(); "
-        "assert len(app.get('vega_lite_chart')) == 4, app; sys.exit('torch' in sys.modules)"
+        "assert len(app.get('vega_lite_chart')) > 4, app; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 

@@ -4,7 +4,6 @@ A Row is one row of an answer, as DataFrame.itertuples gives it: whole numbers s
 """
 
 import math
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,24 +12,6 @@ import pandas as pd
 from lnmeasure.dashboard.theme import INITS, PLACEMENTS
 
 Row = Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class Card:
-    """One place where a paper's value and the measured one stand side by side."""
-
-    title: str
-    paper: str
-    measured: str
-    parts: bool | None
-    why: str
-
-    @property
-    def outcome(self) -> str:
-        """The outcome as shape and word."""
-        if self.parts is None:
-            return "? too few seeds to tell"
-        return "✕ they part ways" if self.parts else "✓ the interval contains the paper's value"
 
 
 def number(value: float) -> str:
@@ -158,45 +139,6 @@ def _of_one_range(slopes: pd.DataFrame, depth_min: int) -> pd.DataFrame:
     return rows[rows.depth_max == rows.depth_max.max()]
 
 
-def sigma_card(row: Row) -> Card:
-    """Post-LN's sigma against Xiong et al., Lemma 2."""
-    return Card(
-        title="σ of post-LN",
-        paper=f"√(3/2) = {row.paper:.4f}",
-        measured=with_interval(row.mean, row.low, row.high),
-        parts=_outside(row.paper, row.low, row.high),
-        why=f"The paper's FFN is as wide as the stream. A Xavier FFN {row.ffn_ratio} times as wide adds less variance, "
-        f"2r/(1 + r)² instead of 1/2, which makes σ = {row.corrected:.4f}.",
-    )
-
-
-def slope_card(row: Row) -> Card:
-    """Pre-LN's slope against the 1/sqrt(L) of Xiong et al., Theorem 1."""
-    paper = -1 / 2
-    steeper = "falls faster than" if row.estimate < paper else "falls more slowly than"
-    return Card(
-        title="How pre-LN's top gradient falls with depth",
-        paper=f"L^({paper:g})".replace("-", "−"),
-        measured=f"L^({_slope(row)}), L = {row.depth_min} to {row.depth_max}",
-        parts=_outside(paper, row.low, row.high),
-        why=f"The theorem is an upper bound, often read as a law. The measured gradient {steeper} 1/√L: with depth the "
-        "tokens align, attention then adds more to the stream, and the gradient follows 1/σ.",
-    )
-
-
-def flatness_card(row: Row, depth: int) -> Card:
-    """Pre-LN's profile over blocks against Xiong et al., appendix F."""
-    return Card(
-        title="Pre-LN's gradient over the blocks",
-        paper="the same in every block when l is large",
-        measured=f"block {row.middle_block} over {depth}: {between(row.middle, row.middle_low, row.middle_high)}; "
-        f"block 1 over {depth}: {between(row.bottom, row.bottom_low, row.bottom_high)}",
-        parts=_outside(1, row.middle_low, row.middle_high),
-        why="The appendix calls its remark preliminary. Each block's gradient is divided by the stream it writes into, "
-        "and that stream still grows.",
-    )
-
-
 STREAM_ANSWERS = {
     "grows": "It still grows by more than half from the first block to the last",
     "stays": "It stays within a factor of 1.5 of its size after the first block",
@@ -248,10 +190,6 @@ def seed_range(seeds: Row) -> str:
     """How many seeds the points of a setup are means over."""
     fewest, most = seeds.fewest_seeds, seeds.n_seeds
     return f"{most} seeds" if fewest == most else f"{fewest} to {most} seeds (each point says how many)"
-
-
-def _outside(value: float, low: float, high: float) -> bool | None:
-    return None if pd.isna(low) else not low <= value <= high
 
 
 def _slope(row: Row) -> str:

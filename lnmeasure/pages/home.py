@@ -12,7 +12,6 @@ from lnmeasure.pages.address import choose_depth, choose_init, remember
 from lnmeasure.pages.source import ask, current_store, say_origin
 
 SETUP = "page"
-LARGE = 8  # blocks: from there on the paper's 'when l is large' is looked at
 TITLE = "How big is the gradient? It depends on what the last LayerNorm divides by."
 
 store = current_store()
@@ -98,29 +97,6 @@ def against_depth(init: str, depth: int) -> None:
     st.caption(prose.prediction_caption(curve))
 
 
-def parting_ways(depth: int) -> None:
-    """Where the paper's values and the measured ones differ at this depth, for the weights the paper assumes."""
-    at = {"setup": SETUP, "init": "xavier_uniform", "depth": depth}
-    st.subheader("Where measurement and paper part ways")
-    st.markdown(
-        "The paper is Xiong et al. 2020, arXiv:2002.04745. Its theory assumes Xavier weights, so these "
-        f"comparisons are always with init `{at['init']}`, and at {prose.blocks(depth)} but for the slope."
-    )
-    slopes = ask(store, "slopes", **at)
-    pre_slopes = slopes[(slopes.placement == "pre") & (slopes.quantity == "top_grad_w2")]
-    cards = [
-        prose.sigma_card(only_row("post_sigma", **at)),
-        *(prose.slope_card(row) for row in pre_slopes.head(1).itertuples()),
-    ]
-    if depth >= LARGE:
-        cards.append(prose.flatness_card(only_row("pre_flatness", **at), depth))
-    for column, card in zip(st.columns(len(cards), gap="medium"), cards, strict=True):
-        with column:
-            st.markdown(f"**{card.title}**  \n{card.outcome}")
-            st.markdown(f"Paper: {card.paper}  \nMeasured: {card.measured}")
-            st.caption(card.why)
-
-
 def gpt2_question(depth: int) -> None:
     """The question the reader answers first; the readings answer second."""
     st.subheader("Check yourself: GPT-2's residual init")
@@ -163,8 +139,7 @@ def page() -> None:
     st.html(readouts_html(readouts))
     stream_and_gradient(init, depth)
     against_depth(init, depth)
-    if not verdicts.panel(store, depth) and "xavier_uniform" in inits:
-        parting_ways(depth)
+    verdicts.panel(store, depth)
     gpt2_question(depth)
     numbers.section(store, setup=SETUP, init=init, depth=depth)
     st.subheader("Setup")

@@ -9,7 +9,7 @@ import streamlit as st
 from lnmeasure.pages.source import ask
 from lnmeasure.store.reader import Store, sql
 
-QUERIES = ("readouts", "forward", "backward", "depth_curve", "slopes", "pre_flatness", "residual_scaling")
+QUERIES = ("readouts", "forward", "backward", "depth_curve", "slopes", "claim_parts", "residual_scaling")
 
 
 def section(store: Store, *, setup: str, init: str, depth: int) -> None:

@@ -52,14 +52,18 @@ def address_of(claim: Claim, depth: int | None = None) -> str | None:
     return "./placements?" + urlencode({key: link[key] for key in ("depth", "placement", "init")})
 
 
-def panel(store: Store, depth: int) -> bool:
-    """The strongest disagreements at a depth, three cards side by side. Whether there are any to show."""
+def panel(store: Store, depth: int) -> None:
+    """The strongest disagreements at a depth, three cards side by side, or why there are none."""
     claims = ask(store, "claims")
     found = strongest(claims, ask(store, "claim_parts"), depth)
-    if not found:
-        return False
     st.html(views.STYLE)
     st.subheader("Where theory and measurement part ways")
+    if claims.empty:
+        st.info("The claims have not been judged against this store yet. `make refresh` judges them.")
+        return
+    if not found:
+        st.info("No claim fails at this depth. The page Claims has all of them.")
+        return
     st.markdown(views.panel_lead(claims, depth))
     for column, row in zip(st.columns(len(found), gap="medium"), found, strict=True):
         with column:
@@ -68,7 +72,6 @@ def panel(store: Store, depth: int) -> bool:
             alt = f"Expected {row.expected}, measured {views.measured(row)}"
             st.altair_chart(views.against_chart(row, region), alt=alt)
     st.page_link("claims.py", label="All claims, with their evidence", icon=":material/rule:")
-    return True
 
 
 def cards(store: Store, ids: tuple[str, ...]) -> None:
